@@ -395,7 +395,7 @@ fn check_placeholders(part: &FilePart) -> Result<()> {
             unknown = unknown.take().or_else(|| names.into_iter().find(|name| !is_known(name)));
         });
         if let Some(name) = unknown {
-            let hint = nearest_hint(&name, &PLACEHOLDERS.map(str::to_owned));
+            let hint = nearest_hint(&name, PLACEHOLDERS);
             return Err(part.value_error(
                 key,
                 format!("has an unknown placeholder '{{{name}}}'\nhint: {hint}"),

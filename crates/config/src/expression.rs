@@ -383,11 +383,8 @@ impl<'a> ExpressionParser<'a> {
 
     fn expect_symbol(&mut self, symbol: &str) -> ParseResult<()> {
         let begin = self.skip_whitespace();
-        if self.take_symbol(symbol) {
-            Ok(())
-        } else {
-            Err(self.error_at(begin, format!("expected '{symbol}'")))
-        }
+        let is_next = self.take_symbol(symbol);
+        is_next.then_some(()).ok_or_else(|| self.error_at(begin, format!("expected '{symbol}'")))
     }
 
     fn expect_end(&mut self) -> ParseResult<()> {

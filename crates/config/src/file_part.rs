@@ -55,11 +55,8 @@ impl NodePath {
         }
         let keys = self.0.iter().filter(|step| matches!(step, PathStep::Key(_)));
         let keys = NodePath(keys.cloned().collect());
-        if matches!(self.0.last(), Some(PathStep::Item(_))) {
-            format!("[[{keys}]]")
-        } else {
-            format!("[{keys}]")
-        }
+        let is_item = matches!(self.0.last(), Some(PathStep::Item(_)));
+        if is_item { format!("[[{keys}]]") } else { format!("[{keys}]") }
     }
 }
 
@@ -174,8 +171,9 @@ pub fn error_at_line(line: Option<usize>, message: impl Display) -> Error {
 }
 
 /// Returns a hint with the nearest known name or, if no name is near, with all known names.
-pub fn nearest_hint(word: &str, known: &[String]) -> String {
-    match nearest_name(word, known) {
+pub fn nearest_hint(word: &str, known: impl IntoIterator<Item = impl Into<String>>) -> String {
+    let known: Vec<String> = known.into_iter().map(Into::into).collect();
+    match nearest_name(word, &known) {
         Some(near) => format!("did you mean '{near}'?"),
         None if known.is_empty() => "none is defined".to_owned(),
         None => format!("use one of {}", known.join(", ")),
@@ -300,10 +298,9 @@ impl LineStarts {
                 let whole = i64::from_str_radix(number.as_str(), number.radix());
                 whole.map_or(NodeContent::Other, NodeContent::Whole)
             }
-            DeValue::Float(number) => match number.as_str().parse() {
-                Ok(number) => NodeContent::Number(number),
-                Err(_) => NodeContent::Other,
-            },
+            DeValue::Float(number) => {
+                number.as_str().parse().map_or(NodeContent::Other, NodeContent::Number)
+            }
             DeValue::Boolean(truth) => NodeContent::Truth(*truth),
             DeValue::Datetime(_) => NodeContent::Other,
             DeValue::Array(items) => {

@@ -158,12 +158,15 @@ impl FleetFile {
             return Err(top.error_at_key("ssh_config", message));
         }
         let folder = check_folder(&top, "folder", keys.folder)?;
+        let name = |key: &str, text: Option<String>| {
+            text.map(|text| check_name(&top, key, text)).transpose()
+        };
         let slurm = SlurmOptions {
-            partition: check_optional_name(&top, "partition", keys.partition)?,
-            account: check_optional_name(&top, "account", keys.account)?,
-            reservation: check_optional_name(&top, "reservation", keys.reservation)?,
-            time: parse_time(&top, keys.time)?,
-            cpu_freq: check_frequencies(&top, keys.cpu_freq)?,
+            partition: name("partition", keys.partition)?,
+            account: name("account", keys.account)?,
+            reservation: name("reservation", keys.reservation)?,
+            time: keys.time.map(|text| parse_time(&top, &text)).transpose()?,
+            cpu_freq: keys.cpu_freq.map(|text| check_frequencies(&top, text)).transpose()?,
             core_spec: keys.core_spec,
         };
         let resolve = |path: PathBuf| file.parent().unwrap_or(Path::new("")).join(path);
@@ -191,7 +194,7 @@ fn read_machines(top: &FilePart<'_>, tables: Vec<MachineKeys>) -> Result<Vec<Mac
         machines.push(MachineEntry {
             folder: check_folder(part, "folder", keys.folder)?,
             binary: check_folder(part, "binary", keys.binary)?,
-            address: parse_address(part, keys.address)?,
+            address: keys.address.map(|text| parse_address(part, &text)).transpose()?,
             name: check_name(part, "name", keys.name)?,
             labels: (keys.labels.into_iter())
                 .map(|label| check_name(part, "labels", label))
@@ -199,14 +202,6 @@ fn read_machines(top: &FilePart<'_>, tables: Vec<MachineKeys>) -> Result<Vec<Mac
         });
     }
     Ok(machines)
-}
-
-fn check_optional_name(
-    part: &FilePart<'_>,
-    key: &str,
-    text: Option<String>,
-) -> Result<Option<String>> {
-    text.map(|text| check_name(part, key, text)).transpose()
 }
 
 fn check_name(part: &FilePart<'_>, key: &str, text: String) -> Result<String> {
@@ -220,17 +215,9 @@ fn check_name(part: &FilePart<'_>, key: &str, text: String) -> Result<String> {
     Err(part.value_error(key, format!("cannot be '{text}'\nhint: {hint}")))
 }
 
-fn parse_address(part: &FilePart<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
-    let read = |text: String| {
-        let error = |_| {
-            part.value_error(
-                "address",
-                format!("must be an IP address such as \"10.0.0.5\", not '{text}'"),
-            )
-        };
-        text.parse::<IpAddr>().map_err(error)
-    };
-    text.map(read).transpose()
+fn parse_address(part: &FilePart<'_>, text: &str) -> Result<IpAddr> {
+    let message = || format!("must be an IP address such as \"10.0.0.5\", not '{text}'");
+    text.parse().map_err(|_| part.value_error("address", message()))
 }
 
 /// Checks that the text is an absolute path without characters that a shell or tar would interpret.
@@ -247,29 +234,21 @@ fn check_folder(part: &FilePart<'_>, key: &str, text: Option<String>) -> Result<
     Err(part.value_error(key, format!("cannot be '{text}'\nhint: {hint}")))
 }
 
-fn parse_time(part: &FilePart<'_>, text: Option<String>) -> Result<Option<Duration>> {
-    let Some(text) = text else { return Ok(None) };
-    let read = parse_duration(&text).filter(|time| *time >= Duration::from_secs(60));
-    let error = || {
-        part.value_error(
-            "time",
-            format!("must be a time of at least one minute such as \"2h\", not '{text}'"),
-        )
-    };
-    read.map(Some).ok_or_else(error)
+fn parse_time(part: &FilePart<'_>, text: &str) -> Result<Duration> {
+    let time = parse_duration(text).filter(|time| *time >= Duration::from_secs(60));
+    let message = || format!("must be a time of at least one minute such as \"2h\", not '{text}'");
+    time.ok_or_else(|| part.value_error("time", message()))
 }
 
 /// Checks frequencies like `2000000`, `low-medium`, `performance`: words and numbers joined by `-`
 /// and `:`.
-fn check_frequencies(part: &FilePart<'_>, text: Option<String>) -> Result<Option<String>> {
-    let Some(text) = text else { return Ok(None) };
+fn check_frequencies(part: &FilePart<'_>, text: String) -> Result<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-:".contains(&byte);
     let starts_with_word = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
     if starts_with_word && text.bytes().all(is_plain) {
-        return Ok(Some(text));
+        return Ok(text);
     }
-    let names = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
-    let hint = nearest_hint(&text, &names);
+    let hint = nearest_hint(&text, ["performance", "powersave", "low", "medium", "high"]);
     Err(part.value_error("cpu_freq", format!("cannot be '{text}'\nhint: {hint}")))
 }
 

@@ -11,6 +11,7 @@
 use super::expression::evaluate_arithmetic;
 use super::file_part::{NodeContent, NodePath, TreeNode, error_at_line, nearest_hint};
 use anyhow::Result;
+use indexmap::IndexSet;
 use regex::{Captures, Regex};
 use speedwell_model::ParameterValue;
 use std::sync::LazyLock;
@@ -120,15 +121,10 @@ impl PlaceholderMap {
         line: Option<usize>,
         place: &NodePath,
     ) -> anyhow::Error {
-        let mut names: Vec<String> = Vec::new();
         let defined = self.values.iter().map(|(name, _)| name.as_str());
-        for name in defined.chain(self.deferred.iter().copied()) {
-            if !names.iter().any(|other| other == name) {
-                names.push(name.to_owned());
-            }
-        }
+        let names: IndexSet<&str> = defined.chain(self.deferred.iter().copied()).collect();
         let location = if line.is_some() { String::new() } else { format!(" in '{place}'") };
-        let (owner, hint) = (&self.owner, nearest_hint(name, &names));
+        let (owner, hint) = (&self.owner, nearest_hint(name, names));
         let escape_hint = format!("write literal braces as {{{{{name}}}}}");
         error_at_line(
             line,
@@ -178,12 +174,9 @@ impl PlaceholderMap {
     ) -> Result<ParameterValue> {
         let ParameterValue::Text(text) = value else { return Ok(value.clone()) };
         let filled = self.fill_placeholders(text, line, place)?;
-        let is_number = filled != *text
-            && matches!(ParameterValue::infer_value(&filled), ParameterValue::Number(_));
-        Ok(if is_number {
-            ParameterValue::infer_value(&filled)
-        } else {
-            ParameterValue::Text(filled)
+        Ok(match ParameterValue::infer_value(&filled) {
+            number @ ParameterValue::Number(_) if filled != *text => number,
+            _ => ParameterValue::Text(filled),
         })
     }
 }

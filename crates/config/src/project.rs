@@ -119,16 +119,15 @@ impl ProjectFile {
         let read = || {
             let text = std::fs::read_to_string(&file)?;
             let tree = file_part::parse_toml(&text)?;
-            let keys: ProjectKeys = FilePart::top(&tree).read_part()?;
-            let run = FilePart::top(&tree)
-                .part("run")
-                .map_or(Ok(RunDefaults::default()), |table| RunDefaults::read(&table))?;
-            let suites = read_tables(&FilePart::top(&tree))?;
+            let top = FilePart::top(&tree);
+            let keys: ProjectKeys = top.read_part()?;
+            let run = top.part("run").map(|table| RunDefaults::read(&table)).transpose()?;
+            let suites = read_tables(&top)?;
             let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());
             ensure!(!is_empty, "the key 'build' of [history] is empty\nhint: leave it out");
             anyhow::Ok(ProjectFile {
                 folder: folder.to_owned(),
-                run,
+                run: run.unwrap_or_default(),
                 order: keys.order,
                 history: keys.history,
                 suites,

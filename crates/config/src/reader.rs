@@ -96,8 +96,7 @@ impl serde::de::Error for ReadError {
     }
 
     fn unknown_variant(value: &str, known: &'static [&'static str]) -> ReadError {
-        let names: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-        ReadError::Value(unknown_name(value, &names))
+        ReadError::Value(unknown_name(value, known.iter().copied()))
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> ReadError {
@@ -328,7 +327,7 @@ impl<'de> MapAccess<'de> for TableEntries<'_, '_> {
 }
 
 /// Returns the error message for a value that is not among the known names.
-pub fn unknown_name(value: &str, known: &[String]) -> String {
+pub fn unknown_name(value: &str, known: impl IntoIterator<Item = impl Into<String>>) -> String {
     format!("cannot be '{value}'\nhint: {}", nearest_hint(value, known))
 }
 

@@ -189,17 +189,9 @@ impl RateSchedule {
     /// Each call draws all random arrivals anew. Threads therefore use
     /// [`RateSchedule::thread_schedule`].
     pub fn due_ns(&self, index: u64) -> Option<u64> {
-        match self.spacing {
-            ArrivalSpacing::Even => self.time_at_units(
-                u128::from(index) * UNITS_PER_REQUEST,
-                &mut StagePosition::default(),
-            ),
-            ArrivalSpacing::Poisson { .. } => {
-                let steps = usize::try_from(index).ok()?;
-                let mut schedule = self.thread_schedule(0, 1, StopCondition::default());
-                schedule.nth(steps).map(|due| due.at_ns)
-            }
-        }
+        let first = self.thread_schedule(0, 1, StopCondition::default());
+        let mut schedule = ThreadSchedule { next_index: index, ..first };
+        schedule.next().map(|due| due.at_ns)
     }
 
     /// Number of requests due from the start up to and including `at_ns`.
@@ -312,15 +304,10 @@ impl ScheduleStage {
         let duration = u128::from(self.duration_ns);
         let fastest = u128::from(self.from.max(self.to).micro_per_s());
         // The largest term in `reaches_at_most` is 2 * rate * duration squared.
-        let fits = self.from == self.to
-            || (2 * fastest)
-                .checked_mul(duration)
-                .and_then(|units| units.checked_mul(duration))
-                .is_some_and(|product| product <= i128::MAX as u128);
-        if fits {
-            return Ok(());
-        }
-        Err(PaceError::RampTooLong { duration_ns: self.duration_ns })
+        let largest = (2 * fastest * duration).checked_mul(duration);
+        let fits =
+            self.from == self.to || largest.is_some_and(|product| product <= i128::MAX as u128);
+        fits.then_some(()).ok_or(PaceError::RampTooLong { duration_ns: self.duration_ns })
     }
 
     /// Units in the whole stage: twice the area of the trapezoid under the rate.
@@ -485,7 +472,7 @@ impl Iterator for ThreadSchedule<'_> {
             Some(walk) => walk.units_at(index),
         };
         let at_ns = self.schedule.time_at_units(units, &mut self.position)?;
-        if !self.stop.allows(index, at_ns) {
+        if self.stop.after_ns.is_some_and(|end_ns| at_ns >= end_ns) {
             return None;
         }
         self.next_index += self.step;
@@ -524,23 +511,16 @@ impl PacingModel {
                 })
             }
             PacingModel::Open(schedule) => {
-                let in_warmup = || schedule.due_before(warmup_ns);
+                let add_warmup = |count: u64| count.saturating_add(schedule.due_before(warmup_ns));
                 let whole_stop = StopCondition {
-                    after_requests: stop
-                        .after_requests
-                        .map(|count| count.saturating_add(in_warmup())),
+                    after_requests: stop.after_requests.map(add_warmup),
                     after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
                 };
                 let send_cursor = schedule.thread_schedule(thread, threads, whole_stop);
                 let mut due_cursor = send_cursor.clone();
                 let next_due = due_cursor.next();
-                let backlog = 0;
-                RequestPacing::Open(Box::new(OpenPacing {
-                    send_cursor,
-                    due_cursor,
-                    next_due,
-                    backlog,
-                }))
+                let pacing = OpenPacing { send_cursor, due_cursor, next_due, backlog: 0 };
+                RequestPacing::Open(Box::new(pacing))
             }
         }
     }
@@ -668,14 +648,6 @@ pub struct StopCondition {
     pub after_requests: Option<u64>,
     /// Nanoseconds since the start; a request due at this time or later is not sent.
     pub after_ns: Option<u64>,
-}
-
-impl StopCondition {
-    /// Whether to send request `index` (from 0), which is due `at_ns` after the start.
-    pub fn allows(&self, index: u64, at_ns: u64) -> bool {
-        self.after_requests.is_none_or(|count| index < count)
-            && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)
-    }
 }
 
 #[cfg(test)]

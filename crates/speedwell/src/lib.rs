@@ -46,7 +46,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
 use speedwell_analysis::UnknownMetric;
-use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
+use speedwell_machine::environment::tune::GUARD_COMMAND;
 use speedwell_machine::worker::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -10,8 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use speedwell_load::http1::{ConnectionOption, Http1Version};
 use speedwell_load::load::{
-    BatchingMode, BodyRule, ClientIdentity, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
-    LoadTarget, RequestKind, RequestKinds, RequestTimeouts, SuccessRule, TlsOptions, TrustSource,
+    BodyRule, ClientIdentity, ConnectionRules, HttpVersion, LoadConfig, LoadShare, LoadTarget,
+    RequestKind, RequestKinds, RequestTimeouts, SuccessRule, TlsOptions, TrustSource,
 };
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 
@@ -54,7 +54,7 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
         rules: ConnectionRules {
             timeouts,
             // Responses are not handled in batches, because the report has a time for each.
-            batching: BatchingMode::Off,
+            max_delay_ns: None,
             ..ConnectionRules::default()
         },
         success: SuccessRule {

@@ -77,13 +77,13 @@ impl<'a> AbTest<'a> {
         if !progress.is_enabled() {
             writeln!(console.stdout, "..done")?;
         }
-        let server = probe.as_ref().and_then(|probe| probe.server.as_deref());
+        let server = probe.as_ref().and_then(|probe| probe.facts.server.as_deref());
         Ok(AbReportContent {
             request: self.request,
             url: self.url,
             server: server.map(|server| escape_line(server).into_owned()),
             figures: AbFigures::from_measured(self.request, &measured, bytes.bytes().len()),
-            tls: probe.and_then(|probe| probe.tls),
+            tls: probe.and_then(|probe| probe.facts.tls),
             cut_short,
         })
     }
@@ -122,7 +122,7 @@ impl<'a> AbTest<'a> {
     /// Fails if the negotiated TLS version is not the version that `-f` requires. The handshake
     /// itself cannot be restricted to one version.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
-        let negotiated = probe.and_then(|probe| probe.tls.as_ref());
+        let negotiated = probe.and_then(|probe| probe.facts.tls.as_ref());
         let (Some(tls), Some(required)) = (negotiated, self.request.tls_version) else {
             return Ok(());
         };
@@ -289,10 +289,10 @@ fn trace_responses(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if let Some(first) = first.filter(|_| verbosity >= EXCHANGE_VERBOSITY) {
-        writeln!(out, "LOG: first response: status {}", first.status)?;
+        writeln!(out, "LOG: first response: status {}", first.facts.status)?;
         for (name, value) in [
-            ("Server", &first.server),
-            ("Content-Type", &first.content_type),
+            ("Server", &first.facts.server),
+            ("Content-Type", &first.facts.content_type),
             ("Location", &first.location),
         ] {
             if let Some(value) = value {
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
     use crate::ab::tests::answered_row;
     use speedwell_load::http1::RequestParts;
-    use speedwell_load::load::ServerAddress;
+    use speedwell_model::load::measurement::ProbeFacts;
 
     fn progress_lines(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
         let mut out = Vec::new();
@@ -371,18 +371,21 @@ mod tests {
     #[test]
     fn responses_are_escaped_on_a_terminal_and_verbatim_in_a_file() {
         let answer = ProbeResponse {
-            address: ServerAddress::Internet(([127, 0, 0, 1], 80).into()),
-            tls: None,
-            status: 200,
-            server: Some("s\u{1b}[2J".to_owned()),
-            content_type: None,
+            facts: ProbeFacts {
+                address: "127.0.0.1:80".to_owned(),
+                tls: None,
+                status: 200,
+                server: Some("s\u{1b}[2J".to_owned()),
+                content_type: None,
+                body_bytes: 20,
+                wire_bytes: 100,
+                is_reusable: true,
+                connect_ns: 1,
+                service_ns: 1,
+                redirected_from: Vec::new(),
+            },
             location: Some("/\u{202e}x".to_owned()),
             body: b"one\r\n\ttwo\x1b]0;title\x07\x00".to_vec(),
-            body_bytes: 20,
-            wire_bytes: 100,
-            is_reusable: true,
-            connect_ns: 1,
-            service_ns: 1,
             is_success: true,
         };
         let trace = |is_terminal| {

@@ -37,7 +37,7 @@ const MAX_OFFSET_BYTES: usize = 4096;
 type ProcessTimes = [f64; 3];
 
 fn process_times(timed: &TimedExecution) -> ProcessTimes {
-    [timed.wall_ns, timed.user_ns, timed.system_ns].map(|ns| ns as f64 / 1e9)
+    [timed.wall_ns, timed.usage.user_ns, timed.usage.system_ns].map(|ns| ns as f64 / 1e9)
 }
 
 /// Measures the times that the shell adds to every run as hyperfine does: executes an empty command
@@ -428,7 +428,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
             real_s,
             user_s,
             system_s,
-            memory_bytes: timed.max_rss_bytes,
+            memory_bytes: timed.usage.max_rss_bytes,
             ended: timed.ended,
             with_shell_s: times[0],
             block: 0,

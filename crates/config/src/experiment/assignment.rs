@@ -20,7 +20,7 @@ use speedwell_model::assignment::{
 };
 use speedwell_model::experiment::{BenchmarkGroup, GroupKind, repeated_variant};
 use speedwell_model::{Case, as_milliseconds};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Keys of `[group.target]` that only servers have.
 const SERVER_KEYS: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
@@ -118,14 +118,17 @@ impl Experiment {
         let parameters = &context.group.parameters;
         Ok(TargetProgram {
             command: resolve_command(keys, part, patch, context)?,
-            directory: match patch.cwd.as_ref().or(keys.cwd.as_ref()) {
-                Some(directory) => target::normalize_path(&self.root.join(directory)),
-                None => self.root.clone(),
-            },
+            directory: self.resolve_folder(patch.cwd.as_ref().or(keys.cwd.as_ref())),
             environment,
             expected_exit: target::expected_exit(keys, part, context.case, parameters)?,
             limit_ms: as_milliseconds(limit),
         })
+    }
+
+    /// Returns the path of a folder without `.` components; without a folder, the folder of the file.
+    fn resolve_folder(&self, folder: Option<&String>) -> PathBuf {
+        let join = |folder: &String| self.root.join(folder).components().collect();
+        folder.map_or_else(|| self.root.clone(), join)
     }
 
     /// Returns a service for one run. Fills all placeholders whose values are known before a run.
@@ -146,10 +149,7 @@ impl Experiment {
                 (asked.command.map(|command| command.argv()), asked.within)
             }
         };
-        let directory = match &keys.cwd {
-            Some(folder) => target::normalize_path(&self.root.join(folder)),
-            None => self.root.clone(),
-        };
+        let directory = self.resolve_folder(keys.cwd.as_ref());
         if self.place.is_some() {
             let name = format!("the service '{}'", declared.name);
             place::ensure_below(&self.root, &directory, &name)?;

@@ -12,7 +12,7 @@ use crate::file_part::{FilePart, nearest_hint};
 use crate::reader;
 use crate::value::{OneOrMany, ShareValue, TextOrTable, checked, choice_name};
 use anyhow::Result;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speedwell_model::assignment::ProfilingTool;
@@ -20,9 +20,7 @@ use speedwell_model::experiment::{
     BenchmarkGroup, ComparePlan, ExperimentVariant, GroupKind, ProfileCondition, ProfilePlan,
     ReportClaim, SelectedCase,
 };
-use speedwell_model::expression::{
-    CaseFilter, ChangeGate, ClaimExpression, MetricTerm, QuantityUnit,
-};
+use speedwell_model::expression::{CaseFilter, ChangeGate, ClaimExpression, QuantityUnit};
 use speedwell_model::{Case, ParameterValue, Verdict};
 
 /// A statement in the report; the data must support it.
@@ -64,13 +62,12 @@ fn check_names(
     text: &str,
     params: &[(String, ParameterValue)],
 ) -> Result<(), ExpressionError> {
-    let names: Vec<String> =
-        params.iter().map(|(name, _)| name.clone()).chain(["cpus".to_owned()]).collect();
+    let names: Vec<&str> = params.iter().map(|(name, _)| name.as_str()).chain(["cpus"]).collect();
     for name in claim.parameter_names() {
         let value = params.iter().find(|(other, _)| other == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
-        let (message, hint) = if !names.iter().any(|other| other == name) {
-            let hint = nearest_hint(name, &names);
+        let (message, hint) = if !names.contains(&name) {
+            let hint = nearest_hint(name, names.iter().copied());
             let hint = format!("{hint}; a metric is followed by a variant in parentheses");
             (format!("unknown parameter '{name}'"), hint)
         } else if is_text {
@@ -95,8 +92,7 @@ fn claim_rows(
     let terms = claim.terms();
     for term in &terms {
         if variant::find_variant(variants, &term.variant).is_err() {
-            let names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
-            let hint = nearest_hint(&term.variant, &names);
+            let hint = nearest_hint(&term.variant, variants.iter().map(|variant| &variant.name));
             let message = format!("unknown variant '{}'", term.variant);
             return Err(ExpressionError::about_name(text, &term.variant, message, hint));
         }
@@ -106,7 +102,11 @@ fn claim_rows(
     let multiple = columns.iter().find(|cases| cases.len() > 1);
     let differing = columns.iter().position(|cases| cases.len() > 1 && Some(cases) != multiple);
     if let Some(differing) = differing {
-        return Err(differing_cases_error(text, terms[differing]));
+        let term = terms[differing];
+        let message =
+            format!("'{term}' covers different cases than the other side of the comparison");
+        let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
+        return Err(ExpressionError::about_name(text, &term.metric, message, hint));
     }
     let row_count = multiple.map_or(1, Vec::len);
     let row = |index: usize| {
@@ -147,12 +147,6 @@ fn check_units(
     }
 }
 
-fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
-    let message = format!("'{term}' covers different cases than the other side of the comparison");
-    let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
-    ExpressionError::about_name(text, &term.metric, message, hint)
-}
-
 // Selects cases by metric and filter.
 
 /// Returns the cases that match the filter and, if a metric is given, have the metric. Fails if
@@ -177,13 +171,9 @@ fn selected_cases(
     let matching_groups = candidates.clone().filter(|(_, group)| has_metric(group, metric));
     let matching_groups: Vec<(usize, &&BenchmarkGroup)> = matching_groups.collect();
     if let (Some(metric), true) = (metric, matching_groups.is_empty()) {
-        let mut names: Vec<String> = Vec::new();
-        for name in candidates.flat_map(|(_, group)| group.metric_names()) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        let hint = nearest_hint(metric, &names);
+        let names: IndexSet<String> =
+            candidates.flat_map(|(_, group)| group.metric_names()).collect();
+        let hint = nearest_hint(metric, names);
         return wrong_name(metric, format!("unknown metric '{metric}'"), hint);
     }
     check_values(&matching_groups, filter, text)?;
@@ -229,8 +219,7 @@ fn check_values(
         let parameters = groups.iter().flat_map(|(_, group)| &group.parameters);
         let matching: Vec<_> = parameters.clone().filter(|(key, _)| key == name).collect();
         if matching.is_empty() {
-            let names: Vec<String> = parameters.map(|(key, _)| key.clone()).collect();
-            let hint = nearest_hint(name, &names);
+            let hint = nearest_hint(name, parameters.map(|(key, _)| key));
             let message = format!("unknown parameter '{name}'");
             return Err(ExpressionError::about_name(text, name, message, hint));
         }
@@ -337,13 +326,10 @@ pub fn check_pairs(
     part: &FilePart,
     variants: &[ExperimentVariant],
 ) -> Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
-    for VariantPair(pair) in pairs {
-        check_variant(part, "pairs", &pair.0, variants)?;
-        check_variant(part, "pairs", &pair.1, variants)?;
-        found.push(pair.clone());
+    for name in pairs.iter().flat_map(|VariantPair((first, second))| [first, second]) {
+        check_variant(part, "pairs", name, variants)?;
     }
-    Ok(found)
+    Ok(pairs.iter().map(|pair| pair.0.clone()).collect())
 }
 
 /// Parses the gates: one string for all groups, as in `gate = "time < +5%"`, or a table with a
@@ -358,10 +344,9 @@ pub fn resolve_gates(
     match (&keys.gate, part.part("gate")) {
         (Some(TextOrTable::Text(text)), _) => parse_gates(&part, "gate", text, groups, None),
         (Some(TextOrTable::Table(texts)), Some(inner)) => {
-            let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
             for (name, text) in texts {
                 let Some(group) = groups.iter().find(|group| group.name == *name) else {
-                    let hint = nearest_hint(name, &names);
+                    let hint = nearest_hint(name, groups.iter().map(|group| &group.name));
                     let message = format!("unknown group '{name}'\nhint: {hint}");
                     return Err(inner.error_at_key(name, message));
                 };
@@ -381,17 +366,14 @@ fn parse_gates(
     group: Option<&BenchmarkGroup>,
 ) -> Result<Vec<(Option<String>, ChangeGate)>> {
     let gates = expression::parse_gates(text).map_err(|error| part.error_at_key(key, error))?;
-    let mut found = Vec::new();
-    for gate in gates {
-        let applicable: Vec<&BenchmarkGroup> = match group {
-            Some(group) => vec![group],
-            None => groups.iter().collect(),
-        };
+    let applicable: Vec<&BenchmarkGroup> =
+        group.map_or_else(|| groups.iter().collect(), |group| vec![group]);
+    for gate in &gates {
         let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter, text);
         cases.map_err(|error| part.error_at_key(key, error))?;
-        found.push((group.map(|group| group.name.clone()), gate));
     }
-    Ok(found)
+    let name = group.map(|group| group.name.clone());
+    Ok(gates.into_iter().map(|gate| (name.clone(), gate)).collect())
 }
 
 // Reads `[profile]`, which requests extra runs that show where time is spent. These runs are never
@@ -494,8 +476,8 @@ fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
         ["never"] => Ok(ProfileCondition::Never),
         ["verdict", operator @ ("==" | "!="), name] => {
             let found = VERDICT_NAMES.iter().find(|(known, _)| *known == name);
-            let names = VERDICT_NAMES.map(|(known, _)| known.to_owned());
-            let unknown = || part.value_error("when", reader::unknown_name(name, &names));
+            let names = VERDICT_NAMES.map(|(known, _)| known);
+            let unknown = || part.value_error("when", reader::unknown_name(name, names));
             let (_, verdict) = found.ok_or_else(unknown)?;
             Ok(ProfileCondition::Verdict { verdict: *verdict, equal: operator == "==" })
         }

@@ -5,9 +5,7 @@
 //! settings thus define the same load in all three. Start at [`LoadKeys::resolve_load`] and
 //! [`resolve_benchmark`].
 
-use super::parameters::{
-    FileContext, ValueTable, combine_cases, group_parameters, reserved_name_error,
-};
+use super::group::{FileContext, ValueTable, combine_cases, group_parameters, reserved_name_error};
 use crate::file_part::{FilePart, NodeContent, NodeTable, TreeNode};
 use crate::value::{
     DeferredValue, DurationValue, NumberValue, OneOrMany, PlainValue, PositiveCount, RegexPattern,

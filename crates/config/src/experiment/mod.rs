@@ -12,7 +12,6 @@ mod assignment;
 mod claim;
 mod group;
 mod load;
-mod parameters;
 mod place;
 mod plan;
 mod target;
@@ -30,8 +29,8 @@ use super::placeholders::{self, PlaceholderMap};
 use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, schema_of};
 use crate::adapter::AdapterKeys;
 use anyhow::{Context, Result, anyhow};
+use group::{FileContext, check_set_names, matches_case};
 use indexmap::IndexMap;
-use parameters::{FileContext, SetValues, matches_case};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::{ProcessorShares, TargetWork};
@@ -243,11 +242,10 @@ fn resolve_file(
     if name.is_empty() || name.contains(char::is_whitespace) {
         return Err(top.error_at_key("name", format!("the name '{name}' is empty or has spaces")));
     }
-    let settings = SetValues::new(set);
     let plan = plan::resolve_plan(&keys.plan, &top)?;
     let shares = plan.pins.and_then(|pins| pins.divide_processors(usable));
     let cpus = shares.map_or(usable, |shares| shares.target);
-    let params = parameters::file_parameters(&keys.params, &top, &settings, cpus)?;
+    let params = group::file_parameters(&keys.params, &top, set, cpus)?;
     let general = general_placeholders(root, cpus, &params, keys.program.as_deref());
     let mut used = Vec::new();
     tree.visit_texts(&mut |text| used.extend(placeholders::placeholder_names(text)));
@@ -255,7 +253,7 @@ fn resolve_file(
         variant::read_variants(&top, &used)?.into_iter().unzip();
     plan::check_control(&plan, &top, &variants)?;
     let requirements = plan::resolve_requirements(&top, root, &general)?;
-    let file = FileContext { experiment: &name, root, known: &general, settings: &settings };
+    let file = FileContext { experiment: &name, root, known: &general, settings: set };
     let groups = resolve_groups(std::mem::take(&mut keys.group.0), &top, &file)?;
     let (groups, group_sources): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
     let compare = claim::resolve_compare(&keys.compare, &top, &variants)?;
@@ -285,7 +283,7 @@ fn resolve_file(
         group_sources,
         variant_sources,
     };
-    check_settings(&experiment, &settings)?;
+    check_settings(&experiment, set)?;
     check_runs(&mut experiment, &top)?;
     check_proofs(&experiment)?;
     resolve_judgments(&mut experiment.design, &keys, &top)?;
@@ -349,7 +347,8 @@ fn resolve_groups(
             }
             None => {
                 let (group, sections) = load::resolve_benchmark(&part, file)?;
-                (group, GroupSource::of_load(&part, sections))
+                let (place, line) = (part.place.clone(), part.node.line);
+                (group, GroupSource { place, line, sections, overrides: Vec::new() })
             }
         };
         if found.iter().any(|(other, _)| other.name == group.name) {
@@ -362,8 +361,9 @@ fn resolve_groups(
     if found.is_empty() { Err(top.missing_key("group", hint)) } else { Ok(found) }
 }
 
-/// Pairs of keys that exclude each other: if an override sets one of them, the other is removed.
-const ALTERNATIVE_KEYS: [(&str, &str); 2] = [("requests", "duration"), ("url", "path")];
+/// Keys that exclude each other: if an override sets the first of a pair, the second is removed.
+const ALTERNATIVE_KEYS: [(&str, &str); 4] =
+    [("requests", "duration"), ("duration", "requests"), ("url", "path"), ("path", "url")];
 
 impl GroupSource {
     /// Keeps the sections of the `[[group]]` at `part`.
@@ -376,12 +376,6 @@ impl GroupSource {
             sections: sections.collect(),
             overrides,
         }
-    }
-
-    /// Keeps the sections of a load in the short form, `[benchmark.NAME]`.
-    fn of_load(part: &FilePart, sections: NodeTable) -> GroupSource {
-        let (place, line) = (part.place.clone(), part.node.line);
-        GroupSource { place, line, sections, overrides: Vec::new() }
     }
 
     /// Returns the sections for one case. A key of an override replaces the same key of the group,
@@ -417,19 +411,15 @@ fn merge_tables(target: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
 }
 
 fn insert_key(target: &mut NodeTable, key: &str, node: &TreeNode) {
-    for (first, second) in ALTERNATIVE_KEYS {
-        if key == first {
-            target.shift_remove(second);
-        } else if key == second {
-            target.shift_remove(first);
-        }
+    for (_, other) in ALTERNATIVE_KEYS.iter().filter(|(set, _)| *set == key) {
+        target.shift_remove(*other);
     }
     target.insert(key.to_owned(), node.clone());
 }
 
 /// Rejects `--set` for a name that the file does not define. Also rejects group parameters with the
 /// name of a file parameter or of a variant's placeholder.
-fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
+fn check_settings(experiment: &Experiment, settings: &[(String, String)]) -> Result<()> {
     let param_names = experiment.params.iter().map(|(name, _)| name);
     let mut known: Vec<String> = param_names.cloned().collect();
     for (group, source) in experiment.groups.iter().zip(&experiment.group_sources) {
@@ -451,7 +441,7 @@ fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
             return Err(error_at_line(source.line, format!("{message} and also {other}")));
         }
     }
-    settings.check_names(&known)
+    check_set_names(settings, &known)
 }
 
 /// Resolves every case under every variant, to find all errors early. Rejects services that differ

@@ -10,7 +10,7 @@ use crate::file_part::{self, FilePart, NodePath, TreeNode, nearest_hint};
 use crate::fleet::MachineSelector;
 use crate::placeholders;
 use crate::value::{DeferredValue, DurationValue, PositiveCount, TextOrTable, checked};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -204,18 +204,14 @@ fn check_scope(scope: ServiceScope, part: &FilePart, others: &[DeclaredService])
                        hint: scope = \"block\"";
         return Err(part.error_at_key("scope", message));
     }
-    match others.last().filter(|predecessor| predecessor.scope < scope) {
-        None => Ok(()),
-        Some(predecessor) => {
-            let message = format!(
-                "services start in the order of the file, but this service would outlive '{}', \
-                 which is above it\n\
-                 hint: put services that live longer first",
-                predecessor.name
-            );
-            Err(part.error_at_key("scope", message))
-        }
-    }
+    let Some(shorter) = others.last().filter(|other| other.scope < scope) else { return Ok(()) };
+    let message = format!(
+        "services start in the order of the file, but this service would outlive '{}', which is \
+         above it\n\
+         hint: put services that live longer first",
+        shorter.name
+    );
+    Err(part.error_at_key("scope", message))
 }
 
 /// The first definition of each shared service: by name, and for a block service also by the case
@@ -263,15 +259,9 @@ fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> R
         let mut used = found.map(|found| format!("{}.{}", &found[1], &found[2]));
         unknown = unknown.take().or(used.find(|name| !names.contains(name)));
     });
-    match unknown {
-        None => Ok(()),
-        Some(name) => {
-            let hint = nearest_hint(&name, &names);
-            anyhow::bail!(
-                "unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}"
-            )
-        }
-    }
+    let Some(name) = unknown else { return Ok(()) };
+    let hint = nearest_hint(&name, names);
+    bail!("unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}")
 }
 
 /// Resolves the placement, if the file has one.

@@ -22,7 +22,7 @@ use speedwell_model::assignment::{
 use speedwell_model::experiment::GroupParameters;
 use speedwell_model::expression::QuantityUnit;
 use speedwell_model::{Case, Metric, MetricDirection, ParameterValue, as_milliseconds};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Default time for a server to become ready, as in `speedwell load --serve`.
@@ -101,11 +101,6 @@ checked! {
         let to_error = |_| ": an exit status is a number from 0 to 255".to_owned();
         u8::try_from(status.0).map_err(to_error)
     }
-}
-
-/// Removes `.` components.
-pub fn normalize_path(path: &Path) -> PathBuf {
-    path.components().collect()
 }
 
 /// Returns the exit status that means success in a case. `parameters` are all parameters of the
@@ -205,7 +200,7 @@ checked! {
         let short = name.strip_prefix("SIG").unwrap_or(&name);
         let found = STOP_SIGNALS.iter().find(|(known, _)| *known == short);
         let names = STOP_SIGNALS.map(|(known, _)| format!("SIG{known}"));
-        found.map(|(_, signal)| *signal).ok_or_else(|| unknown_name(&name, &names))
+        found.map(|(_, signal)| *signal).ok_or_else(|| unknown_name(&name, names))
     }
 }
 
@@ -289,8 +284,7 @@ checked! {
         if name.is_some_and(|name| !name.is_empty()) || mark == "start" || mark == "process-end" {
             return Ok(mark);
         }
-        let names = ["start", "process-end", "mark:NAME"].map(str::to_owned);
-        Err(unknown_name(&mark, &names))
+        Err(unknown_name(&mark, ["start", "process-end", "mark:NAME"]))
     }
 }
 
@@ -304,7 +298,8 @@ pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
 }
 
 /// Resolves a metric that the target reports itself. Times are stored in nanoseconds, and sizes in
-/// bytes, whatever unit the target reports.
+/// bytes, whatever unit the target reports. By default, less time and memory are better, and more per
+/// second is better; for anything else, the file must specify the direction.
 fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
     let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
     let known_unit = QuantityUnit::find_unit(&unit);
@@ -323,20 +318,14 @@ fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
     let better = match better {
         Some(BetterDirection::Lower) => MetricDirection::Lower,
         Some(BetterDirection::Higher) => MetricDirection::Higher,
-        None => default_direction(part, stored)?,
+        None => match MetricDirection::of_unit(stored) {
+            MetricDirection::Unknown => {
+                return Err(part.missing_key("better", "better = \"lower\", or \"higher\""));
+            }
+            known => known,
+        },
     };
     Ok(TargetMetric { metric: Metric::new(part.place.last_key(), stored, better), from, factor })
-}
-
-/// Returns the default direction: less time and memory are better, more per second is better; for
-/// anything else the file must specify it.
-fn default_direction(part: &FilePart, unit: &str) -> Result<MetricDirection> {
-    match MetricDirection::of_unit(unit) {
-        MetricDirection::Unknown => {
-            Err(part.missing_key("better", "better = \"lower\", or \"higher\""))
-        }
-        known => Ok(known),
-    }
 }
 
 fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {

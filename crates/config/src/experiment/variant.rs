@@ -5,13 +5,13 @@
 //! comparison would include their difference. A key without a built-in meaning defines a
 //! placeholder, which the file must use.
 
+use super::group::check_name;
 use super::load::ProofKeys;
-use super::parameters::check_name;
 use super::target::{CommandArguments, CommandText, EnvironmentKeys};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::value::{DeferredValue, OneOrMany, PlainValue, checked};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -258,10 +258,7 @@ fn own_placeholders(
 /// # Errors
 /// Fails if no variant has that name; the hint suggests the nearest one.
 pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize> {
-    if let Some(index) = variants.iter().position(|variant| variant.name == name) {
-        return Ok(index);
-    }
-    let names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
-    let hint = nearest_hint(name, &names);
-    bail!("unknown variant '{name}'\nhint: {hint}")
+    let hint = || nearest_hint(name, variants.iter().map(|variant| &variant.name));
+    let index = variants.iter().position(|variant| variant.name == name);
+    index.with_context(|| format!("unknown variant '{name}'\nhint: {}", hint()))
 }

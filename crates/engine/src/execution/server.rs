@@ -5,7 +5,6 @@
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
 //! server of a load.
 
-use crate::execution::load::format_address as format_server_address;
 use anyhow::{Context, bail};
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
@@ -254,10 +253,9 @@ fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
     for address in addresses {
         if let Some(names) = describe_listeners(address) {
             bail!(
-                "'{}' is already in use by {names}: its responses would be mistaken for responses of \
-                 the server that --serve starts\nhint: stop that process, or leave out --serve to \
-                 send the requests to it",
-                format_server_address(address)
+                "'{address}' is already in use by {names}: its responses would be mistaken for \
+                 responses of the server that --serve starts\nhint: stop that process, or leave \
+                 out --serve to send the requests to it"
             );
         }
     }
@@ -275,18 +273,16 @@ fn check_owner(
         ListenerOwner::Own => return Ok(None),
         ListenerOwner::Nobody if !is_local(address) => {
             return Ok(Some(format!(
-                "'{}' is on another machine: Speedwell cannot check that its responses come from \
-                 the started server.",
-                format_server_address(address)
+                "'{address}' is on another machine: Speedwell cannot check that its responses come \
+                 from the started server."
             )));
         }
         ListenerOwner::Nobody => process::names_of(&[]),
         ListenerOwner::Stranger(names) => names,
     };
     Err(format!(
-        "'{}' is served by {names}, which '{command}' did not start\nhint: a server must stay in \
-         the foreground; to measure a server that is already running, leave out --serve",
-        format_server_address(address)
+        "'{address}' is served by {names}, which '{command}' did not start\nhint: a server must \
+         stay in the foreground; to measure a server that is already running, leave out --serve"
     ))
 }
 
@@ -315,7 +311,7 @@ fn start_timeout_error(
     limit: Duration,
     addresses: &[ServerAddress],
 ) -> anyhow::Error {
-    let addresses_text: Vec<String> = addresses.iter().map(format_server_address).collect();
+    let addresses_text: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let tail = service.stop_and_wait().map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
     anyhow::anyhow!(
         "the server '{}' did not accept connections at {} within {} s{}\n\

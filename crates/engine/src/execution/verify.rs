@@ -23,9 +23,9 @@ const MAX_SHOWN_BYTES: usize = 120;
 pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Result<(), String> {
     let url = rules.path.as_ref().map_or_else(|| url.to_owned(), |path| replace_path(url, path));
     let probe = send_single_request(&LoadSpec { url: url.clone(), ..load.clone() })?;
-    let contains_status = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.status);
+    let contains_status = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.facts.status);
     if !rules.statuses.iter().any(contains_status) {
-        return Err(format!("'{url}' answered {}{}", probe.status, body_excerpt(&probe)));
+        return Err(format!("'{url}' answered {}{}", probe.facts.status, body_excerpt(&probe)));
     }
     match rules.body.as_ref().and_then(|rule| body_violation(rule, &probe)) {
         Some(violation) => Err(format!("the body of '{url}' {violation}{}", body_excerpt(&probe))),
@@ -99,8 +99,8 @@ fn body_violation(rule: &BodyRule, probe: &ProbeResponse) -> Option<String> {
             }
             Err(error) => Some(error),
         },
-        BodyRule::Bytes(count) => (probe.body_bytes != *count)
-            .then(|| format!("has {} bytes instead of {count}", probe.body_bytes)),
+        BodyRule::Bytes(count) => (probe.facts.body_bytes != *count)
+            .then(|| format!("has {} bytes instead of {count}", probe.facts.body_bytes)),
     }
 }
 

@@ -8,7 +8,6 @@
 //! Start at [`SocketPoll`], which waits for many sockets until a deadline. [`ReadBatcher`] decides
 //! whether a thread pauses before it waits.
 
-use crate::load::BatchingMode;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -312,11 +311,8 @@ pub(super) struct ReadBatcher {
 }
 
 impl ReadBatcher {
-    pub fn new(batching: BatchingMode, may_pause: bool) -> ReadBatcher {
-        let max_pause_ns = match batching {
-            BatchingMode::Adaptive { max_delay_ns } if may_pause => max_delay_ns,
-            _ => 0,
-        };
+    pub fn new(max_delay_ns: Option<u64>, may_pause: bool) -> ReadBatcher {
+        let max_pause_ns = max_delay_ns.filter(|_| may_pause).unwrap_or(0);
         ReadBatcher { max_pause_ns, pause_ns: 0, is_pausing: false }
     }
 
@@ -379,21 +375,17 @@ impl ThreadMonitor {
 
 /// Involuntary context switches of the current thread (proc(5)); 0 if unknown.
 fn involuntary_switches() -> u64 {
-    std::fs::read_to_string("/proc/thread-self/status")
-        .ok()
-        .and_then(|text| {
-            let line =
-                text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
-            line.trim().parse().ok()
-        })
-        .unwrap_or(0)
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MOST: BatchingMode = BatchingMode::Adaptive { max_delay_ns: 100_000 };
+    const MOST: Option<u64> = Some(100_000);
 
     #[test]
     fn pauses_occur_only_while_enough_responses_would_accumulate() {
@@ -419,8 +411,8 @@ mod tests {
 
     #[test]
     fn open_loads_and_loads_without_batching_never_pause() {
-        for (batching, is_closed) in [(MOST, false), (BatchingMode::Off, true)] {
-            let mut batcher = ReadBatcher::new(batching, is_closed);
+        for (max_delay_ns, is_closed) in [(MOST, false), (None, true)] {
+            let mut batcher = ReadBatcher::new(max_delay_ns, is_closed);
             batcher.adapt(100_000, TICK_NS, Some(2_000_000));
             assert_eq!(batcher.next_pause(1000, 1), None);
         }

@@ -6,10 +6,8 @@
 //! has room and gives it requests. Start at [`LoadConnection::send_request`] and
 //! [`LoadConnection::handle_event`].
 
-mod encryption;
+mod channel;
 mod opening;
-#[cfg(feature = "http3")]
-mod quic_events;
 
 use super::clock::{NEVER, SocketEvent};
 use super::multiplex::Http2Requests;
@@ -21,13 +19,10 @@ use super::recorder::{
 use super::worker_core::{TransportTraffic, WorkerCore};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::load::{HttpVersion, LoadConfig};
-use rustix::fd::OwnedFd;
+use channel::{ByteChannel, ReadResult};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustls::ClientConnection;
 use speedwell_model::load::latency::{ConnectionLag, LoadLatency};
 use speedwell_model::load::outcomes::ErrorClass;
-use std::io::Write;
 
 /// Maximum number of reads from a connection before other connections and the clock get their turn.
 const MAX_READS_PER_TURN: u32 = 16;
@@ -194,23 +189,16 @@ impl LoadConnection {
 
     /// Enforces timeouts.
     pub fn expire_timeouts(&mut self, now_ns: u64, core: &mut WorkerCore) {
-        let connect_limit_ns = core.load.rules.timeouts.connect_ns;
-        let is_over = |limit: Option<u64>, since: u64| {
-            limit.is_some_and(|limit| now_ns.saturating_sub(since) >= limit)
-        };
+        let limit_ns = core.load.rules.timeouts.connect_ns;
+        let is_over = limit_ns.is_some_and(|limit| now_ns.saturating_sub(self.begun_ns) >= limit);
         match self.state {
-            ConnectionState::Connecting | ConnectionState::Greeting
-                if is_over(connect_limit_ns, self.begun_ns) =>
-            {
+            ConnectionState::Connecting | ConnectionState::Greeting if is_over => {
                 self.fail_to_open(ErrorClass::TimeoutConnect, core);
             }
-            ConnectionState::Open => {
-                let lost = self.protocol.expire_timeouts(now_ns, core);
-                match lost {
-                    Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
-                    None => self.flush_output(core),
-                }
-            }
+            ConnectionState::Open => match self.protocol.expire_timeouts(now_ns, core) {
+                Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
+                None => self.flush_output(core),
+            },
             _ => {}
         }
     }
@@ -284,14 +272,7 @@ impl LoadConnection {
                 // more times to find the end of the stream or a reset.
                 ReadResult::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 ReadResult::Drained => break,
-                ReadResult::End => return self.end_connection(ConnectionLoss::End, core),
-                ReadResult::Truncated => {
-                    return self.end_connection(ConnectionLoss::Truncated, core);
-                }
-                ReadResult::Reset => return self.end_connection(ConnectionLoss::Reset, core),
-                ReadResult::Broken(class) => {
-                    return self.end_connection(ConnectionLoss::Failed(class), core);
-                }
+                ReadResult::Lost(lost) => return self.end_connection(lost, core),
             }
         }
         self.flush_output(core);
@@ -535,7 +516,7 @@ impl ProtocolState {
     pub fn close_connection(&mut self) {
         #[cfg(feature = "http3")]
         if let ProtocolState::Three(streams) = self {
-            streams.close_connection();
+            streams.connection = None;
         }
     }
 
@@ -590,127 +571,5 @@ impl ProtocolState {
             #[cfg(feature = "http3")]
             ProtocolState::Three(streams) => streams.take_all(),
         }
-    }
-}
-
-// The bytes of a connection, with or without TLS. Data that the socket does not accept at once is
-// buffered.
-
-/// A socket that is connected or connecting.
-pub(super) struct ByteChannel {
-    socket: OwnedFd,
-    tls: Option<Box<ClientConnection>>,
-    /// Whether the server has sent close_notify.
-    has_received_close: bool,
-    /// Bytes to write, starting at `out_at`. The buffer is reused for later connections.
-    out: Vec<u8>,
-    out_at: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadResult {
-    /// Data was read and more may follow.
-    More,
-    /// No data is left for now.
-    Drained,
-    /// The peer has finished sending.
-    End,
-    /// The connection was closed without close_notify.
-    Truncated,
-    /// The connection was reset.
-    Reset,
-    /// TLS failed.
-    Broken(ErrorClass),
-}
-
-impl ByteChannel {
-    /// Sends application data, or buffers it until the socket is writable.
-    pub fn send(&mut self, bytes: &[u8], traffic: &mut TransportTraffic) -> Result<(), Errno> {
-        if let Some(tls) = &mut self.tls {
-            // The writer accepts everything: its buffer is unlimited.
-            tls.writer().write_all(bytes).map_err(|_| Errno::PIPE)?;
-            self.encrypt_pending();
-            return self.flush_output(traffic);
-        }
-        if self.out.len() > self.out_at {
-            self.out.extend_from_slice(bytes);
-            return Ok(());
-        }
-        traffic.calls += 1;
-        let written = transmit_bytes(&self.socket, bytes)?;
-        traffic.sent += written as u64;
-        if written < bytes.len() {
-            self.out.extend_from_slice(&bytes[written..]);
-        }
-        Ok(())
-    }
-
-    /// Whether buffered bytes wait for the socket.
-    pub fn is_waiting(&self) -> bool {
-        self.out.len() > self.out_at
-    }
-
-    /// Writes buffered bytes as far as the socket accepts them.
-    pub fn flush_output(&mut self, traffic: &mut TransportTraffic) -> Result<(), Errno> {
-        while self.is_waiting() {
-            traffic.calls += 1;
-            let written = transmit_bytes(&self.socket, &self.out[self.out_at..])?;
-            if written == 0 {
-                return Ok(());
-            }
-            traffic.sent += written as u64;
-            self.out_at += written;
-        }
-        self.out.clear();
-        self.out_at = 0;
-        Ok(())
-    }
-
-    /// Reads once into `buffer` and passes any application data to `on_data`.
-    pub fn read(
-        &mut self,
-        buffer: &mut [u8],
-        traffic: &mut TransportTraffic,
-        mut on_data: impl FnMut(&[u8]) -> bool,
-    ) -> ReadResult {
-        traffic.calls += 1;
-        let read = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((0, _)) if self.tls.is_some() && !self.has_received_close => {
-                return ReadResult::Truncated;
-            }
-            Ok((0, _)) => return ReadResult::End,
-            Ok((read, _)) => read,
-            Err(Errno::AGAIN | Errno::INTR) => return ReadResult::Drained,
-            Err(_) => return ReadResult::Reset,
-        };
-        traffic.received += read as u64;
-        // A read that does not fill the buffer has drained the socket. Another read would find
-        // nothing.
-        let state = if read < buffer.len() { ReadResult::Drained } else { ReadResult::More };
-        if self.tls.is_none() {
-            on_data(&buffer[..read]);
-            return state;
-        }
-        match self.decrypt(&buffer[..read], traffic, on_data) {
-            Ok(false) => state,
-            // The server has sent close_notify (RFC 8446, section 6.1). It may wait for our
-            // close_notify before it closes the socket, so do not wait for the end of the stream.
-            Ok(true) => ReadResult::End,
-            Err(class) => ReadResult::Broken(class),
-        }
-    }
-
-    /// Closes the connection and returns the buffer for reuse.
-    pub fn into_buffer(mut self) -> Vec<u8> {
-        self.out.clear();
-        std::mem::take(&mut self.out)
-    }
-}
-
-/// Writes as much as the socket accepts, possibly 0 bytes.
-fn transmit_bytes(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
-    match send(socket, bytes, SendFlags::NOSIGNAL) {
-        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-        other => other,
     }
 }

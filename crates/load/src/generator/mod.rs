@@ -8,15 +8,13 @@
 mod clock;
 mod connection;
 mod multiplex;
-mod probe;
 #[cfg(feature = "http3")]
 mod quic;
 mod recorder;
 mod worker;
 mod worker_core;
 
-pub use probe::{ProbeError, ProbeResponse, send_probe};
-pub use worker_core::TlsFacts;
+pub use worker_core::{ProbeError, ProbeResponse, send_probe};
 
 use crate::http2::UrlScheme;
 use crate::load::{
@@ -46,22 +44,11 @@ pub enum LoadStartError {
     #[error(transparent)]
     Kinds(#[from] KindsError),
     /// The operating system refused an essential resource.
-    #[error("cannot {what}: {why}")]
-    System {
-        /// The attempted operation.
-        what: &'static str,
-        /// Error from the operating system.
-        why: std::io::Error,
-    },
+    #[error("cannot wait for sockets: {0}")]
+    System(std::io::Error),
     /// The load description is invalid.
     #[error("{0}")]
     Load(&'static str),
-}
-
-impl LoadStartError {
-    fn from_wait_error(why: std::io::Error) -> LoadStartError {
-        LoadStartError::System { what: "wait for sockets", why }
-    }
 }
 
 /// Runs a load to its end, and passes intermediate results to `watch`. If `stop` is set, ends the
@@ -128,7 +115,7 @@ pub fn run_with_clock(
     let results = results
         .into_iter()
         .collect::<std::io::Result<Vec<ThreadResult>>>()
-        .map_err(LoadStartError::from_wait_error)?;
+        .map_err(LoadStartError::System)?;
     tracker.gather_totals(&mailboxes);
     let since_epoch = started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let began_ms = since_epoch.as_millis() as u64;
@@ -153,10 +140,7 @@ fn tls_parameters(load: &LoadConfig) -> Result<Option<TlsParameters>, LoadStartE
 }
 
 fn request_source(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError> {
-    let scheme = match load.target.tls {
-        Some(_) => UrlScheme::Https,
-        None => UrlScheme::Http,
-    };
+    let scheme = if load.target.tls.is_some() { UrlScheme::Https } else { UrlScheme::Http };
     Ok(RequestSource::new(&load.kinds, load.http, scheme)?)
 }
 

@@ -8,8 +8,8 @@ use super::recorder::{ConnectionLoss, RequestRecorder, StartedRequest};
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::http2::hpack::FieldList;
 use crate::http2::{
-    CloseMeaning, Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request,
-    Http2Settings, Http2StreamError,
+    Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request, Http2Settings,
+    Http2StreamError,
 };
 use speedwell_model::load::outcomes::ErrorClass;
 
@@ -50,7 +50,7 @@ impl Http2Requests {
                 free_tokens: (0..capacity).rev().collect(),
                 has_answered: false,
                 watches,
-                fields: FieldList::new(),
+                fields: FieldList::default(),
                 last: 0,
                 interim_status: 0,
             },
@@ -70,11 +70,8 @@ impl Http2Requests {
     /// stream limit, because some servers refuse excess streams. Until then, only the request for
     /// which the connection was opened is sent.
     pub fn available_streams(&self) -> u32 {
-        if self.http.is_ready() {
-            self.streams.free_tokens.len().min(self.http.capacity()) as u32
-        } else {
-            0
-        }
+        let available = self.streams.free_tokens.len().min(self.http.capacity()) as u32;
+        if self.http.is_ready() { available } else { 0 }
     }
 
     /// Contents of the response that ended last.
@@ -110,8 +107,7 @@ impl Http2Requests {
 
     /// Ends every stream of a lost connection.
     pub fn end_all(&mut self, lost: ConnectionLoss, now_ns: u64, recorder: &mut RequestRecorder) {
-        let was_draining = matches!(self.http.close_meaning(), CloseMeaning::Announced(_));
-        let go_away = was_draining.then_some(ErrorClass::H2GoAway);
+        let go_away = self.http.has_announced_end().then_some(ErrorClass::H2GoAway);
         for token in 0..self.streams.requests.len() {
             let phase = self.http.phase(token as u32);
             let has_answered = self.streams.has_answered;
@@ -169,7 +165,7 @@ impl RequestSlots {
             Http2Event::Interim { status, .. } => self.interim_status = status,
             Http2Event::Head { token, block, .. } => {
                 if let Some(watch) = self.watches.get_mut(token as usize)
-                    && let Ok(fields) = block.decode_fields(&mut self.fields)
+                    && let Some(fields) = block.decode_fields(&mut self.fields)
                 {
                     fields.iter().for_each(|(name, value)| watch.add_field(name, value));
                 }

@@ -30,7 +30,8 @@ pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {
 pub(super) struct QuicRequests {
     slots: Vec<Option<PendingRequest>>,
     free_slots: Vec<u32>,
-    connection: Option<H3Connection>,
+    /// The connection; `None` if it is closed.
+    pub connection: Option<H3Connection>,
     /// Serial number of the last request. Serial numbers distinguish the events of a request from
     /// late events of earlier requests.
     serial: u64,
@@ -80,18 +81,6 @@ impl QuicRequests {
         self.connection = Some(engine.inner.connect(to, local, token));
     }
 
-    /// Takes over an established connection.
-    pub fn set_established(&mut self, established: crate::http3::EstablishedConnection) {
-        if let Some(connection) = &mut self.connection {
-            connection.establish(established);
-        }
-    }
-
-    /// Closes the connection.
-    pub fn close_connection(&mut self) {
-        self.connection = None;
-    }
-
     pub fn in_flight(&self) -> usize {
         self.slots.len() - self.free_slots.len()
     }
@@ -99,11 +88,8 @@ impl QuicRequests {
     /// Number of requests that can be sent now. QUIC does not reveal how many more streams the
     /// server permits. The number is therefore 0 while a request waits for a stream.
     pub fn available_streams(&self) -> u32 {
-        if self.awaiting_stream > 0 || self.is_draining() {
-            0
-        } else {
-            self.free_slots.len() as u32
-        }
+        let must_wait = self.awaiting_stream > 0 || self.is_draining();
+        if must_wait { 0 } else { self.free_slots.len() as u32 }
     }
 
     /// Whether the server accepts no further requests.
@@ -123,8 +109,7 @@ impl QuicRequests {
         };
         let key = StreamKey { slot, serial: self.serial + 1 };
         let watch = self.watch.as_deref().cloned();
-        let handle = connection.send(&mut engine.inner, key, request, watch);
-        let Some(handle) = handle else {
+        let Some(handle) = connection.send(&mut engine.inner, key, request, watch) else {
             return;
         };
         self.free_slots.pop();
@@ -217,11 +202,8 @@ impl QuicRequests {
             let Some(mut sent) = self.take_request(slot) else {
                 continue;
             };
-            let phase = if sent.first_byte_ns == NEVER {
-                ResponsePhase::FirstByte
-            } else {
-                ResponsePhase::Body
-            };
+            let has_begun = sent.first_byte_ns != NEVER;
+            let phase = if has_begun { ResponsePhase::Body } else { ResponsePhase::FirstByte };
             // As with HTTP/2, a request is recorded as sent on a reused connection if the
             // connection has received a response before. This distinguishes servers that close idle
             // connections from servers that close new ones.

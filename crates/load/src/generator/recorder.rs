@@ -520,11 +520,7 @@ impl Http1Requests {
             if first.first_byte_ns == NEVER {
                 first.first_byte_ns = now_ns;
             }
-            let progress = match &mut self.watch {
-                None => self.reply.feed(bytes),
-                Some(watch) => self.reply.feed_watched(bytes, watch),
-            };
-            let progress = match progress {
+            let progress = match self.reply.feed_watched(bytes, self.watch.as_deref_mut()) {
                 Ok(progress) => progress,
                 Err(error) => return InputOutcome::Broken(reply_error_class(error)),
             };

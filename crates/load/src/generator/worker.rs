@@ -69,7 +69,7 @@ impl<'a> LoadWorker<'a> {
         // A pause would also delay QUIC's acknowledgements and timers.
         let may_pause = load.is_closed() && !matches!(load.http, HttpVersion::Three);
         LoadWorker {
-            batcher: ReadBatcher::new(load.rules.batching, may_pause),
+            batcher: ReadBatcher::new(load.rules.max_delay_ns, may_pause),
             core,
             connections: Vec::new(),
             pacing: load.pace.thread_pacing(part, load.stop, load.warmup_ns),

@@ -31,7 +31,8 @@ impl HeadScanner {
         max_fields: usize,
         mut watch: Option<&mut ResponseWatch>,
     ) -> Result<Option<usize>, ResponseError> {
-        if self.line == 0 && !begins_like_http(head) {
+        // The first byte may already show that the peer does not speak HTTP.
+        if self.line == 0 && !head.iter().zip(b"HTTP/").all(|(byte, expected)| byte == expected) {
             return Err(ResponseError::NotHttp);
         }
         loop {
@@ -145,14 +146,6 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 
 pub(super) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is_token_byte(*byte))
-}
-
-/// Whether the bytes can be the start of a status line. The first byte may already show that the
-/// peer does not speak HTTP.
-pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
-    const START: &[u8] = b"HTTP/";
-    let length = bytes.len().min(START.len());
-    bytes[..length] == START[..length]
 }
 
 /// Parses a status line such as `HTTP/1.1 200 OK`. A missing blank before an empty reason phrase is
@@ -452,35 +445,26 @@ pub enum ResponseEnd {
 }
 
 /// Why bytes are not a valid response. The connection can no longer be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResponseError {
     /// The data does not start with `HTTP/`: the peer speaks another protocol.
-    #[error("the response is not HTTP")]
     NotHttp,
     /// The start is HTTP, but the version, status code or reason phrase is malformed, or the
     /// version is not 1.x.
-    #[error("the status line is malformed or not HTTP/1.x")]
     StatusLine,
     /// A header field is malformed (RFC 9112, section 5), or the framing fields are invalid.
-    #[error("a header field is malformed")]
     Header,
     /// The head exceeds the [`super::HeadLimits`] for its length or number of fields.
-    #[error("the head of the response is too large")]
     HeadTooLarge,
     /// Content-Length occurs more than once, with different values.
-    #[error("Content-Length occurs twice with different values")]
     LengthConflict,
     /// The chunked coding or its trailer section is malformed (RFC 9112, section 7.1).
-    #[error("the chunked encoding is malformed")]
     Chunk,
     /// 101: the peer switched protocols without being asked.
-    #[error("the server switched protocols although no switch was requested")]
     Switched,
     /// Bytes arrived before any request was sent on the connection.
-    #[error("bytes arrived before a request was sent")]
     Early,
     /// Bytes arrived after the last response.
-    #[error("bytes arrived after the end of the response")]
     Extra,
 }
 

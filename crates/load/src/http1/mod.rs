@@ -75,12 +75,11 @@ enum ReaderState {
 ///
 /// let mut reply = ResponseReader::default();
 /// reply.expect_response(MethodKind::Body);
-/// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le")?.ended.is_none());
-/// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...")?;
-/// let summary = progress.ended.ok_or("the response is incomplete")?;
+/// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le").unwrap().ended.is_none());
+/// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...").unwrap();
+/// let summary = progress.ended.unwrap();
 /// assert_eq!((progress.consumed, summary.status, summary.body_bytes), (16, 200, 5));
 /// assert!(summary.reusable);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct ResponseReader {
@@ -138,23 +137,50 @@ impl ResponseReader {
     /// Fails if the data is not a valid response or no response is awaited. Later calls return the
     /// same error.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedProgress, ResponseError> {
-        self.feed_parts(bytes, None)
+        self.feed_watched(bytes, None)
     }
 
-    /// Same as [`ResponseReader::feed`], but also passes the response to `watch`. Pass the same
-    /// watch until the response has ended.
+    /// Same as [`ResponseReader::feed`], but also passes the response to `watch`, if there is one.
+    /// Pass the same watch until the response has ended.
     ///
     /// # Errors
     /// See [`ResponseReader::feed`].
     pub fn feed_watched(
         &mut self,
         bytes: &[u8],
-        watch: &mut ResponseWatch,
+        mut watch: Option<&mut ResponseWatch>,
     ) -> Result<FeedProgress, ResponseError> {
-        if self.phase() == ResponsePhase::FirstByte {
+        if let Some(watch) = &mut watch
+            && self.phase() == ResponsePhase::FirstByte
+        {
             watch.clear();
         }
-        self.feed_parts(bytes, Some(watch))
+        let mut consumed = 0;
+        loop {
+            let rest = &bytes[consumed..];
+            if rest.is_empty() {
+                return Ok(FeedProgress { consumed, ended: None });
+            }
+            let step = match self.state {
+                ReaderState::Head => self.read_head(rest, watch.as_deref_mut()),
+                ReaderState::Idle if self.has_answered => Err(ResponseError::Extra),
+                ReaderState::Idle => Err(ResponseError::Early),
+                ReaderState::Broken(error) => Err(error),
+                _ => self.read_body(rest, watch.as_deref_mut()),
+            };
+            match step {
+                Ok(read) => consumed += read,
+                Err(error) => {
+                    self.state = ReaderState::Broken(error);
+                    return Err(error);
+                }
+            }
+            if let ReaderState::Length(0) = self.state {
+                self.state = ReaderState::Idle;
+                self.has_answered = true;
+                return Ok(FeedProgress { consumed, ended: Some(self.summary) });
+            }
+        }
     }
 
     /// Progress of the awaited response.
@@ -188,39 +214,6 @@ impl ResponseReader {
         };
         self.state = ReaderState::Idle;
         Ok(ending)
-    }
-
-    fn feed_parts(
-        &mut self,
-        bytes: &[u8],
-        mut watch: Option<&mut ResponseWatch>,
-    ) -> Result<FeedProgress, ResponseError> {
-        let mut consumed = 0;
-        loop {
-            let rest = &bytes[consumed..];
-            if rest.is_empty() {
-                return Ok(FeedProgress { consumed, ended: None });
-            }
-            let step = match self.state {
-                ReaderState::Head => self.read_head(rest, watch.as_deref_mut()),
-                ReaderState::Idle if self.has_answered => Err(ResponseError::Extra),
-                ReaderState::Idle => Err(ResponseError::Early),
-                ReaderState::Broken(error) => Err(error),
-                _ => self.read_body(rest, watch.as_deref_mut()),
-            };
-            match step {
-                Ok(read) => consumed += read,
-                Err(error) => {
-                    self.state = ReaderState::Broken(error);
-                    return Err(error);
-                }
-            }
-            if let ReaderState::Length(0) = self.state {
-                self.state = ReaderState::Idle;
-                self.has_answered = true;
-                return Ok(FeedProgress { consumed, ended: Some(self.summary) });
-            }
-        }
     }
 
     /// Reads the available part of the head, and processes the head once it is complete. Returns
@@ -300,11 +293,8 @@ impl ResponseReader {
 
     /// Rejects a head that has reached the size limit without an end.
     fn check_size_limit(&self, read: usize) -> Result<(usize, bool), ResponseError> {
-        if self.carry.len() < self.limits.head_bytes {
-            Ok((read, false))
-        } else {
-            Err(ResponseError::HeadTooLarge)
-        }
+        let is_within = self.carry.len() < self.limits.head_bytes;
+        is_within.then_some((read, false)).ok_or(ResponseError::HeadTooLarge)
     }
 
     /// Reads the available part of the body. When the body is complete, the state is
@@ -314,36 +304,29 @@ impl ResponseReader {
         bytes: &[u8],
         watch: Option<&mut ResponseWatch>,
     ) -> Result<usize, ResponseError> {
-        let (read, payload) = match &mut self.state {
-            ReaderState::Length(remaining) => {
-                let read = usize::try_from(*remaining)
-                    .map_or(bytes.len(), |remaining| remaining.min(bytes.len()));
+        let (read, payload) = if let ReaderState::Chunked(chunked) = &mut self.state {
+            let (mut payload, mut watch) = (0, watch);
+            let read = chunked.feed(bytes, |data| {
+                payload += data.len() as u64;
+                if let Some(watch) = watch.as_deref_mut() {
+                    watch.add_data(data);
+                }
+            })?;
+            if chunked.state == ChunkState::Done {
+                self.state = ReaderState::Length(0);
+            }
+            (read, payload)
+        } else {
+            // In the state `UntilEof`, all bytes belong to the body.
+            let mut read = bytes.len();
+            if let ReaderState::Length(remaining) = &mut self.state {
+                read = usize::try_from(*remaining).map_or(read, |remaining| remaining.min(read));
                 *remaining -= read as u64;
-                if let Some(watch) = watch {
-                    watch.add_data(&bytes[..read]);
-                }
-                (read, read as u64)
             }
-            ReaderState::Chunked(chunked) => {
-                let (mut payload, mut watch) = (0, watch);
-                let read = chunked.feed(bytes, |data| {
-                    payload += data.len() as u64;
-                    if let Some(watch) = watch.as_deref_mut() {
-                        watch.add_data(data);
-                    }
-                })?;
-                if chunked.state == ChunkState::Done {
-                    self.state = ReaderState::Length(0);
-                }
-                (read, payload)
+            if let Some(watch) = watch {
+                watch.add_data(&bytes[..read]);
             }
-            // The only other state is `UntilEof`, in which all bytes belong to the body.
-            _ => {
-                if let Some(watch) = watch {
-                    watch.add_data(bytes);
-                }
-                (bytes.len(), bytes.len() as u64)
-            }
+            (read, read as u64)
         };
         self.summary.body_bytes += payload;
         self.summary.framing_bytes += read as u64 - payload;
@@ -428,13 +411,18 @@ impl ChunkedReader {
         let is_text = byte == b'\t' || (byte >= 32 && byte != 127);
         Ok(match (self.state, byte) {
             (Size | SizeDigits, b) if b.is_ascii_hexdigit() => {
-                self.add_size_digit(b)?;
+                let digit = char::from(b).to_digit(16).map_or(0, u64::from);
+                let shifted = self.remaining.checked_mul(16).ok_or(ResponseError::Chunk)?;
+                self.remaining = shifted + digit;
                 SizeDigits
             }
             (SizeDigits | SizeBlank, b' ' | b'\t') => SizeBlank,
             (SizeDigits | SizeBlank, b';') => Extension,
             (SizeDigits | SizeBlank | Extension, b'\r') => SizeEnd,
-            (SizeDigits | SizeBlank | Extension | SizeEnd, b'\n') => self.end_size_line(),
+            (SizeDigits | SizeBlank | Extension | SizeEnd, b'\n') => {
+                self.line_bytes = 0;
+                if self.remaining == 0 { Trailer } else { Data }
+            }
             (Extension, _) if is_text => Extension,
             (DataCr, b'\r') => DataEnd,
             (DataCr | DataEnd, b'\n') => {
@@ -450,23 +438,5 @@ impl ChunkedReader {
             (TrailerValue, _) if is_text => TrailerValue,
             _ => return Err(ResponseError::Chunk),
         })
-    }
-
-    fn add_size_digit(&mut self, byte: u8) -> Result<(), ResponseError> {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            _ => (byte | 0x20) - b'a' + 10,
-        };
-        let shifted = self.remaining.checked_mul(16).ok_or(ResponseError::Chunk)?;
-        self.remaining = shifted + u64::from(digit);
-        Ok(())
-    }
-
-    fn end_size_line(&mut self) -> ChunkState {
-        self.line_bytes = 0;
-        match self.remaining {
-            0 => ChunkState::Trailer,
-            _ => ChunkState::Data,
-        }
     }
 }

@@ -5,7 +5,8 @@
 //! [`Http2Connection::feed`].
 
 use super::frame::{
-    self, FrameHead, HEAD_BYTES, MAX_31_BITS, OutputQueue, PeerSettings, flag, kind,
+    self, FrameHead, HEAD_BYTES, MAX_31_BITS, MIN_MAX_FRAME_BYTES, OutputQueue, PeerSettings, flag,
+    kind,
 };
 use super::header_block::HeadCache;
 use super::hpack::{FieldList, HpackDecoder};
@@ -13,22 +14,6 @@ use super::streams::{StreamState, StreamTable};
 use super::{Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request, Http2Settings};
 use crate::http1::ResponsePhase;
 use std::collections::VecDeque;
-
-/// How to interpret a loss of the connection at this moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CloseMeaning {
-    /// No stream was open.
-    Idle,
-    /// The peer never identified itself as HTTP/2.
-    BeforeSettings,
-    /// The peer had announced the end with GOAWAY. Requests on open streams fail with the class
-    /// `h2.goaway`.
-    Announced(Http2ErrorCode),
-    /// The connection had already failed, and the peer was informed.
-    Broken(Http2ConnectionError),
-    /// Streams are open; [`Http2Connection::phase`] returns the progress of each.
-    Unannounced,
-}
 
 /// A connection to a server.
 ///
@@ -45,13 +30,13 @@ pub enum CloseMeaning {
 /// // SETTINGS, then HEADERS with `:status: 200` (0x88) and nothing else, which ends stream 1.
 /// let answer = *b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88";
 /// let mut status = 0;
-/// connection.feed(&answer, &mut |event| {
+/// let result = connection.feed(&answer, &mut |event| {
 ///     if let Http2Event::Ended { token: 7, summary } = event {
 ///         status = summary.status;
 ///     }
-/// })?;
-/// assert_eq!((status, connection.open_streams()), (200, 0));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// });
+/// assert_eq!((result, status, connection.open_streams()), (Ok(()), 200, 0));
+/// # Ok::<(), speedwell_load::http1::InvalidRequest>(())
 /// ```
 #[derive(Debug)]
 pub struct Http2Connection {
@@ -115,15 +100,13 @@ pub(super) struct PendingHeaderBlock {
 }
 
 impl Http2Connection {
-    /// Creates a connection whose output starts with the preface and the settings. Settings outside
-    /// the protocol's limits are clamped.
+    /// Creates a connection whose output starts with the preface and the settings.
     pub fn new(settings: &Http2Settings) -> Http2Connection {
-        let settings = settings.clamped();
         let peer = PeerSettings::defaults();
         let mut output = OutputQueue::default();
         settings.push_greeting(output.append_buffer());
         Http2Connection {
-            settings,
+            settings: *settings,
             peer,
             streams: StreamTable::new(),
             output,
@@ -142,7 +125,7 @@ impl Http2Connection {
             pending: None,
             block: Vec::new(),
             decoder: (settings.table_size > 0).then(|| HpackDecoder::new(settings.table_size)),
-            fields: FieldList::new(),
+            fields: FieldList::default(),
             walked: HeadCache::default(),
         }
     }
@@ -266,15 +249,10 @@ impl Http2Connection {
         self.streams.iter().map(|(_, stream)| stream.token)
     }
 
-    /// How to interpret a loss of the connection at this moment.
-    pub fn close_meaning(&self) -> CloseMeaning {
-        match (self.broken, self.go_away) {
-            (Some(error), _) => CloseMeaning::Broken(error),
-            _ if self.streams.len() == 0 => CloseMeaning::Idle,
-            (_, Some((_, code))) => CloseMeaning::Announced(code),
-            _ if !self.has_peer_settings => CloseMeaning::BeforeSettings,
-            _ => CloseMeaning::Unannounced,
-        }
+    /// Whether the peer has announced the end of the connection with GOAWAY. If the connection is
+    /// lost now, requests on open streams fail with the class `h2.goaway`.
+    pub fn has_announced_end(&self) -> bool {
+        self.broken.is_none() && self.go_away.is_some()
     }
 
     pub(super) fn free_slot(&mut self, slot: u32) {
@@ -403,7 +381,7 @@ impl Http2Connection {
                 return Err(Http2ConnectionError::NoSettings);
             }
         }
-        if head.length > self.settings.max_frame_bytes {
+        if head.length > MIN_MAX_FRAME_BYTES {
             return Err(Http2ConnectionError::FrameSize);
         }
         let continues = head.kind == kind::CONTINUATION;
@@ -433,11 +411,8 @@ impl Http2Connection {
     /// section 5.1), and so are frames on streams with even IDs: only the peer could open these,
     /// but it is not allowed to.
     pub(super) fn check_opened(&self, stream: u32) -> Result<(), Http2ConnectionError> {
-        if stream % 2 == 1 && stream < self.next_id {
-            Ok(())
-        } else {
-            Err(Http2ConnectionError::Stream)
-        }
+        let is_opened = stream % 2 == 1 && stream < self.next_id;
+        is_opened.then_some(()).ok_or(Http2ConnectionError::Stream)
     }
 
     /// Returns the slot of a stream that we have opened before, or `None` if the stream has ended.

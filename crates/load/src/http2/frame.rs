@@ -4,15 +4,14 @@
 use super::hpack::{SIZE_UPDATE_ZERO, encode_field};
 use super::{Http2ConnectionError, Http2ErrorCode};
 use crate::http1::{InvalidRequest, MethodKind, RequestParts, validate_parts};
-use std::io::Write;
 use std::sync::Arc;
 
 pub(super) const HEAD_BYTES: usize = 9;
 
-/// Size of the largest payload that every peer accepts (section 6.5.2).
+/// Size of the largest payload that every peer accepts (section 6.5.2), and that we accept.
 pub(super) const MIN_MAX_FRAME_BYTES: u32 = 16_384;
 /// The largest payload limit that a peer may announce.
-pub(super) const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
+const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
 /// The maximum window and the maximum stream ID (sections 5.1.1 and 6.9.1).
 pub(super) const MAX_31_BITS: u32 = 0x7fff_ffff;
 
@@ -106,11 +105,9 @@ pub struct Http2Settings {
     /// self-contained and decoded only on demand; otherwise every block must be decoded. Browsers
     /// announce 4096 or more.
     pub table_size: u32,
-    /// Maximum frame payload accepted, in bytes; 16384 to 16777215.
-    pub max_frame_bytes: u32,
-    /// Stream window: bytes that a peer may send before a WINDOW_UPDATE; up to 2^31 - 1.
+    /// Stream window: bytes that a peer may send before a WINDOW_UPDATE; 1 to 2^31 - 1.
     pub stream_window: u32,
-    /// Window of the whole connection; at least its initial size of 65535.
+    /// Window of the whole connection; at least its initial size of 65535, up to 2^31 - 1.
     pub connection_window: u32,
     /// Maximum size in bytes of a compressed header block, and of its decoded fields. For the
     /// decoded fields, RFC 9113 adds 32 bytes per field.
@@ -121,7 +118,6 @@ impl Default for Http2Settings {
     fn default() -> Self {
         Http2Settings {
             table_size: 0,
-            max_frame_bytes: MIN_MAX_FRAME_BYTES,
             // Data is consumed immediately, so windows protect nothing. Large windows save
             // WINDOW_UPDATE frames.
             stream_window: (1 << 30) - 1,
@@ -132,16 +128,6 @@ impl Default for Http2Settings {
 }
 
 impl Http2Settings {
-    /// Returns the settings with every value clamped to the protocol's limits.
-    pub(super) fn clamped(&self) -> Http2Settings {
-        Http2Settings {
-            max_frame_bytes: self.max_frame_bytes.clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES),
-            stream_window: self.stream_window.clamp(1, MAX_31_BITS),
-            connection_window: self.connection_window.clamp(INITIAL_WINDOW_BYTES, MAX_31_BITS),
-            ..*self
-        }
-    }
-
     /// Appends the connection preface and settings (section 3.4), and enlarges the window of the
     /// connection.
     pub(super) fn push_greeting(&self, out: &mut Vec<u8>) {
@@ -150,7 +136,7 @@ impl Http2Settings {
             (HEADER_TABLE_SIZE, self.table_size),
             (ENABLE_PUSH, 0),
             (INITIAL_WINDOW_SIZE, self.stream_window),
-            (MAX_FRAME_SIZE, self.max_frame_bytes),
+            (MAX_FRAME_SIZE, MIN_MAX_FRAME_BYTES),
             (MAX_HEADER_LIST_SIZE, self.max_header_bytes),
         ];
         let mut payload = [0; 30];
@@ -172,7 +158,6 @@ pub(super) struct PeerSettings {
     pub(super) table_size: u32,
     pub(super) max_streams: u32,
     pub(super) stream_window: u32,
-    pub(super) max_frame_bytes: u32,
 }
 
 impl PeerSettings {
@@ -181,7 +166,6 @@ impl PeerSettings {
             table_size: 4096,
             max_streams: STREAMS_BEFORE_SETTINGS,
             stream_window: INITIAL_WINDOW_BYTES,
-            max_frame_bytes: MIN_MAX_FRAME_BYTES,
         }
     }
 
@@ -209,11 +193,11 @@ impl PeerSettings {
                     return Err(Http2ConnectionError::FlowControl);
                 }
                 INITIAL_WINDOW_SIZE => self.stream_window = value,
-                MAX_FRAME_SIZE => match value {
-                    MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES => self.max_frame_bytes = value,
-                    _ => return Err(Http2ConnectionError::Setting),
-                },
-                // MAX_HEADER_LIST_SIZE is advisory; unknown settings are ignored.
+                MAX_FRAME_SIZE if !(MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES).contains(&value) => {
+                    return Err(Http2ConnectionError::Setting);
+                }
+                // We never send larger frames than every peer accepts. MAX_HEADER_LIST_SIZE is
+                // advisory; unknown settings are ignored.
                 _ => {}
             }
         }
@@ -312,40 +296,19 @@ impl Http2Request {
     /// # Errors
     /// Fails if a part is invalid or the target is a full URL, as for a proxy.
     pub fn new(parts: &RequestParts, scheme: UrlScheme) -> Result<Http2Request, InvalidRequest> {
-        let mut request = Http2Request::default();
-        request.encode_parts(parts, scheme)?;
-        Ok(request)
-    }
-
-    /// Same as [`Http2Request::new`], but replaces this request and reuses its memory. If a stream
-    /// is still sending the old body, the memory of the body is not reused.
-    ///
-    /// # Errors
-    /// See [`Http2Request::new`]; on failure, this request is unchanged.
-    pub fn encode_parts(
-        &mut self,
-        parts: &RequestParts,
-        scheme: UrlScheme,
-    ) -> Result<(), InvalidRequest> {
         validate_parts(parts)?;
         let is_connect = parts.method == "CONNECT";
         if !(is_connect || parts.target == "*" || parts.target.starts_with('/')) {
             return Err(InvalidRequest::Target(parts.target.into()));
         }
-        let given = parts.body.unwrap_or_default();
-        match Arc::get_mut(&mut self.body) {
-            Some(body) => {
-                body.clear();
-                body.extend_from_slice(given);
-            }
-            None => self.body = Arc::new(given.to_vec()),
-        }
-        self.method = MethodKind::for_method(parts.method);
-        self.head.clear();
-        self.head.resize(HEAD_BYTES, 0);
-        push_block(&mut self.head, parts, scheme);
-        self.split_into_frames();
-        Ok(())
+        let mut request = Http2Request {
+            head: vec![0; HEAD_BYTES],
+            body: Arc::new(parts.body.unwrap_or_default().to_vec()),
+            method: MethodKind::for_method(parts.method),
+        };
+        push_block(&mut request.head, parts, scheme);
+        request.split_into_frames();
+        Ok(request)
     }
 
     /// Splits the block into fragments and inserts a frame head before each; room for the first
@@ -430,12 +393,7 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
     if let Some(length) = parts.content_length()
         && parts.field_values("content-length").next().is_none()
     {
-        let mut digits = [0; 20];
-        let mut rest = &mut digits[..];
-        // Writing fails only if the slice is too short, and a usize has at most 20 digits.
-        let _ = write!(rest, "{length}");
-        let left = rest.len();
-        encode_field(out, b"content-length", &digits[..20 - left]);
+        encode_field(out, b"content-length", length.to_string().as_bytes());
     }
 }
 

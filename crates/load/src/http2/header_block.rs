@@ -7,8 +7,7 @@
 //! checks these values.
 
 use super::hpack::{
-    BlockReader, CodedText, DecodeResult, FieldList, FieldName, FieldRepresentation, HpackDecoder,
-    STATIC_ENTRIES,
+    BlockReader, CodedText, FieldList, FieldName, FieldRepresentation, HpackDecoder, STATIC_ENTRIES,
 };
 use super::{Http2ConnectionError, Http2Fault, Http2StreamError};
 use crate::http1::{is_token_byte, parse_number};
@@ -43,20 +42,6 @@ enum BlockSource<'a> {
     Decoded(&'a FieldList),
 }
 
-/// Why the fields of a block cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum UnreadableFields {
-    /// A string is not a valid Huffman code.
-    #[error("the header block cannot be decompressed")]
-    Compression,
-    /// The fields exceed [`super::Http2Settings::max_header_bytes`].
-    #[error("the header fields are too large")]
-    TooLarge,
-    /// A value contains invalid characters (RFC 9113, section 8.2.1).
-    #[error("the value of a header field is malformed")]
-    Value,
-}
-
 impl<'a> HeaderBlock<'a> {
     pub(super) fn coded(block: &'a [u8], max_list_bytes: usize) -> HeaderBlock<'a> {
         HeaderBlock { source: BlockSource::Coded(block), max_list_bytes }
@@ -67,33 +52,20 @@ impl<'a> HeaderBlock<'a> {
     }
 
     /// Returns all fields, including `:status`; decodes them into `memory` unless they are decoded
-    /// already.
-    ///
-    /// # Errors
-    /// Fails if a value is malformed or the fields are too large. The scan of a block checks
-    /// neither.
-    pub fn decode_fields<'b>(
-        &self,
-        memory: &'b mut FieldList,
-    ) -> Result<&'b FieldList, UnreadableFields>
+    /// already. `None` if a value is malformed or the fields are too large. The scan of a block
+    /// checks neither.
+    pub fn decode_fields<'b>(&self, memory: &'b mut FieldList) -> Option<&'b FieldList>
     where
         'a: 'b,
     {
         let fields: &'b FieldList = match self.source {
             BlockSource::Decoded(fields) => fields,
             BlockSource::Coded(block) => {
-                match HpackDecoder::new(0).decode(block, memory, self.max_list_bytes) {
-                    DecodeResult::Whole => memory,
-                    DecodeResult::TooLarge => return Err(UnreadableFields::TooLarge),
-                    DecodeResult::Malformed => return Err(UnreadableFields::Compression),
-                }
+                HpackDecoder::new(0).decode(block, memory, self.max_list_bytes).ok()?;
+                memory
             }
         };
-        if fields.iter().all(|(_, value)| is_value(value)) {
-            Ok(fields)
-        } else {
-            Err(UnreadableFields::Value)
-        }
+        fields.iter().all(|(_, value)| is_value(value)).then_some(fields)
     }
 }
 

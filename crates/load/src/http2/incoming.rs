@@ -9,7 +9,6 @@ use super::frame::{
     self, FrameHead, HEAD_BYTES, INITIAL_WINDOW_BYTES, MAX_31_BITS, MIN_MAX_FRAME_BYTES, flag, kind,
 };
 use super::header_block::{BlockFacts, BlockPart, HeaderBlock};
-use super::hpack::DecodeResult;
 use super::streams::BodyUpload;
 use super::{
     Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Fault, Http2Request,
@@ -359,11 +358,8 @@ impl Http2Connection {
 
     fn append_fragment(&mut self, fragment: &[u8]) -> Result<(), Http2ConnectionError> {
         self.block.extend_from_slice(fragment);
-        if self.block.len() > self.settings.max_header_bytes as usize {
-            Err(Http2ConnectionError::Flood)
-        } else {
-            Ok(())
-        }
+        let is_within = self.block.len() <= self.settings.max_header_bytes as usize;
+        is_within.then_some(()).ok_or(Http2ConnectionError::Flood)
     }
 
     #[inline]
@@ -380,11 +376,7 @@ impl Http2Connection {
         }
         // Decode the blocks of cancelled streams, too, because they change the compression table.
         if let Some(decoder) = &mut self.decoder {
-            match decoder.decode(block, &mut self.fields, max_bytes) {
-                DecodeResult::Whole => {}
-                DecodeResult::TooLarge => return Err(Http2ConnectionError::Flood),
-                DecodeResult::Malformed => return Err(Http2ConnectionError::Compression),
-            }
+            decoder.decode(block, &mut self.fields, max_bytes)?;
         }
         let Some(slot) = slot else {
             return Ok(());
@@ -512,11 +504,8 @@ impl Http2Connection {
     /// Counts output that the peer has provoked, and fails if it exceeds the limit.
     pub(super) fn count_provoked(&mut self, bytes: usize) -> Result<(), Http2ConnectionError> {
         self.provoked_bytes += bytes;
-        if self.provoked_bytes > MAX_PROVOKED_BYTES {
-            Err(Http2ConnectionError::Flood)
-        } else {
-            Ok(())
-        }
+        let is_within = self.provoked_bytes <= MAX_PROVOKED_BYTES;
+        is_within.then_some(()).ok_or(Http2ConnectionError::Flood)
     }
 
     fn apply_settings(

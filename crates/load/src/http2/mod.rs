@@ -15,14 +15,13 @@ pub mod hpack;
 mod incoming;
 mod streams;
 
-pub use connection::{CloseMeaning, Http2Connection};
+pub use connection::Http2Connection;
 #[cfg(feature = "http3")]
 pub(crate) use frame::is_omitted;
 pub use frame::{Http2Request, Http2Settings, UrlScheme};
-pub use header_block::{HeaderBlock, UnreadableFields};
+pub use header_block::HeaderBlock;
 
 use crate::http1::ResponseSummary;
-use std::fmt;
 
 /// An event of the connection or of a stream. The caller's token identifies the stream.
 ///
@@ -109,79 +108,37 @@ impl Http2ErrorCode {
     pub const COMPRESSION_ERROR: Http2ErrorCode = Http2ErrorCode(9);
     /// The peer causes excessive work.
     pub const ENHANCE_YOUR_CALM: Http2ErrorCode = Http2ErrorCode(11);
-
-    /// Returns the name of the code; `None` if RFC 9113, section 7, does not list the code.
-    pub fn name(self) -> Option<&'static str> {
-        const NAMES: [&str; 14] = [
-            "NO_ERROR",
-            "PROTOCOL_ERROR",
-            "INTERNAL_ERROR",
-            "FLOW_CONTROL_ERROR",
-            "SETTINGS_TIMEOUT",
-            "STREAM_CLOSED",
-            "FRAME_SIZE_ERROR",
-            "REFUSED_STREAM",
-            "CANCEL",
-            "COMPRESSION_ERROR",
-            "CONNECT_ERROR",
-            "ENHANCE_YOUR_CALM",
-            "INADEQUATE_SECURITY",
-            "HTTP_1_1_REQUIRED",
-        ];
-        NAMES.get(usize::try_from(self.0).ok()?).copied()
-    }
-}
-
-impl fmt::Display for Http2ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.name() {
-            Some(name) => f.write_str(name),
-            None => write!(f, "error code {:#x}", self.0),
-        }
-    }
 }
 
 /// Why the connection can no longer be used. A GOAWAY frame with [`Http2ConnectionError::code`] has
 /// been appended to the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Http2ConnectionError {
     /// The peer responded in HTTP/1: it does not speak HTTP/2 on this port.
-    #[error("the server answered in HTTP/1")]
     NotHttp2,
     /// The first frame is not SETTINGS (RFC 9113, section 3.4).
-    #[error("the server did not send its settings first")]
     NoSettings,
     /// A frame exceeds our limit, or its length is invalid for its type.
-    #[error("a frame has an invalid size")]
     FrameSize,
     /// A frame arrived on a stream that was never opened, or on a stream that does not permit
     /// frames of this type.
-    #[error("a frame arrived on a stream that does not allow it")]
     Stream,
     /// The frames of a header block are not consecutive (section 6.10).
-    #[error("a header block was interrupted")]
     Continuation,
     /// The peer pushed a response although push is disabled.
-    #[error("the server pushed a response although server push is disabled")]
     Push,
     /// The padding is longer than the frame.
-    #[error("the padding of a frame is longer than the frame")]
     Padding,
     /// A setting has an invalid value.
-    #[error("a setting has an invalid value")]
     Setting,
     /// The peer exceeded a window, or made a window too large.
-    #[error("the server violated flow control")]
     FlowControl,
     /// The peer enlarged a window by zero (section 6.9).
-    #[error("a window was incremented by zero")]
     NoIncrement,
     /// A header block cannot be decompressed.
-    #[error("a header block cannot be decompressed")]
     Compression,
     /// Header blocks, or the frames that the peer makes us send (such as PING acknowledgements),
     /// exceed our limits.
-    #[error("the server exceeded the limit for header blocks or control frames")]
     Flood,
 }
 
@@ -204,42 +161,32 @@ impl Http2ConnectionError {
 /// `h2.goaway`, `Length` and `LengthConflict` are `protocol.length`, `Status` is
 /// `protocol.status-line`, `Header` and `Order` are `protocol.header`, `Window` and `NoIncrement`
 /// are `h2.protocol`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Http2StreamError {
     /// The peer reset the stream with this code.
-    #[error("the server reset the stream ({0})")]
     Reset(Http2ErrorCode),
     /// The peer reset the stream and did not process the request (REFUSED_STREAM).
-    #[error("the server refused the stream")]
     Refused,
     /// The peer closed the connection with this code and did not process the request. The ID of the
     /// stream is higher than the ID of the last stream that the peer will process. Results thus
     /// distinguish a server that closed the connection from an overloaded one (`Refused`).
-    #[error("the server closed the connection without processing the stream ({0})")]
     GoAway(Http2ErrorCode),
     /// The body does not match Content-Length, or exists where none is allowed.
-    #[error("the body does not have the expected length")]
     Length,
     /// Content-Length occurs twice with different values.
-    #[error("Content-Length occurs twice with different values")]
     LengthConflict,
     /// `:status` is missing, repeated, or not a number from 100 to 999.
-    #[error("the status is missing or malformed")]
     Status,
     /// A field is malformed (RFC 9113, section 8.2): an invalid name or value, a pseudo-header
     /// field that is misplaced or belongs to requests, a connection-specific field of HTTP/1, or an
     /// unreadable Content-Length.
-    #[error("a header field is malformed")]
     Header,
     /// The order of frames is invalid: a body before the head, trailers that do not end the stream,
     /// an interim response that ends it, or status 101 (RFC 9113, sections 8.1 and 8.6).
-    #[error("the frames of the response are out of order")]
     Order,
     /// A WINDOW_UPDATE frame enlarged the window beyond the maximum (RFC 9113, section 6.9.1).
-    #[error("the server raised the stream's window above the maximum")]
     Window,
     /// A WINDOW_UPDATE frame enlarged the window by zero (RFC 9113, section 6.9).
-    #[error("the server incremented the stream's window by zero")]
     NoIncrement,
 }
 
@@ -258,10 +205,14 @@ impl Http2StreamError {
 }
 
 /// Error from reading a block or frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Http2Fault {
-    #[error(transparent)]
-    Connection(#[from] Http2ConnectionError),
-    #[error(transparent)]
-    Stream(#[from] Http2StreamError),
+    Connection(Http2ConnectionError),
+    Stream(Http2StreamError),
+}
+
+impl From<Http2StreamError> for Http2Fault {
+    fn from(error: Http2StreamError) -> Http2Fault {
+        Http2Fault::Stream(error)
+    }
 }

@@ -1,10 +1,9 @@
 //! Stores the open streams of a connection.
 //!
-//! Streams are stored in reusable slots. A hash table with open addressing and linear probing finds
-//! the slot of a stream ID (Robin Hood hashing; Celis, Larson and Munro 1985). IDs increase by two,
-//! so the ID divided by two serves as the hash value. The hash value determines the home position
-//! of an entry, and most entries are in their home positions. If one stream stays open while
-//! millions of others open and close, it costs an occasional extra probe, but no memory.
+//! Streams are stored in reusable slots. A table finds the slot of a stream ID. IDs increase by two,
+//! so the ID divided by two, modulo the length of the table, is the position of its entry. A stream
+//! that stays open until its position is needed for a new stream moves to a list, which is searched.
+//! The list is short, because few streams last that much longer than others.
 
 use crate::http1::{MethodKind, ResponsePhase, ResponseSummary};
 use std::sync::Arc;
@@ -20,9 +19,10 @@ struct TableEntry {
 pub(super) struct StreamTable {
     slots: Vec<StreamState>,
     free_slots: Vec<u32>,
-    /// Hash table from stream IDs to slots. Its length is a power of two; at most half of the
-    /// entries are in use.
+    /// Slots of streams by ID. The length is a power of two; at most half of the entries are in use.
     entries: Vec<TableEntry>,
+    /// Entries of old streams whose positions newer streams have taken.
+    displaced: Vec<TableEntry>,
     open: usize,
 }
 
@@ -32,6 +32,7 @@ impl StreamTable {
             slots: Vec::new(),
             free_slots: Vec::new(),
             entries: vec![TableEntry::default(); 64],
+            displaced: Vec::new(),
             open: 0,
         }
     }
@@ -40,12 +41,9 @@ impl StreamTable {
         self.open
     }
 
-    fn home_index(&self, id: u32) -> usize {
-        (id >> 1) as usize & (self.entries.len() - 1)
-    }
-
-    fn next_index(&self, index: usize) -> usize {
-        (index + 1) & (self.entries.len() - 1)
+    fn entry_mut(&mut self, id: u32) -> &mut TableEntry {
+        let index = (id >> 1) as usize & (self.entries.len() - 1);
+        &mut self.entries[index]
     }
 
     /// Inserts a stream whose ID is not in use; returns its slot.
@@ -70,50 +68,21 @@ impl StreamTable {
         slot
     }
 
-    /// Distance of an entry from its home position.
-    fn probe_distance(&self, index: usize) -> usize {
-        index.wrapping_sub(self.home_index(self.entries[index].id)) & (self.entries.len() - 1)
-    }
-
-    /// Inserts an entry. If two entries compete for a position, the position goes to the entry that
-    /// is farther from its home position. A lookup may therefore stop at an entry that is nearer to
-    /// its home position than the wanted entry would be. A loop that closes a gap may stop at the
-    /// first entry in its home position.
-    fn insert_entry(&mut self, mut entry: TableEntry) {
-        let mut index = self.home_index(entry.id);
-        let mut distance = 0;
-        while self.entries[index].id != 0 {
-            let other_distance = self.probe_distance(index);
-            if other_distance < distance {
-                std::mem::swap(&mut self.entries[index], &mut entry);
-                distance = other_distance;
-            }
-            index = self.next_index(index);
-            distance += 1;
+    fn insert_entry(&mut self, entry: TableEntry) {
+        let displaced = std::mem::replace(self.entry_mut(entry.id), entry);
+        if displaced.id != 0 {
+            self.displaced.push(displaced);
         }
-        self.entries[index] = entry;
     }
 
     fn grow_table(&mut self) {
         let new_length = self.entries.len() * 2;
         let old = std::mem::replace(&mut self.entries, vec![TableEntry::default(); new_length]);
-        old.into_iter().filter(|entry| entry.id != 0).for_each(|entry| self.insert_entry(entry));
-    }
-
-    #[inline]
-    fn entry_index(&self, id: u32) -> Option<usize> {
-        let mut index = self.home_index(id);
-        let mut distance = 0;
-        // Terminates because at least half of the entries are free.
-        loop {
-            match self.entries[index].id {
-                found if found == id => return Some(index),
-                0 => return None,
-                _ if self.probe_distance(index) < distance => return None,
-                _ => index = self.next_index(index),
-            }
-            distance += 1;
-        }
+        let mut all = std::mem::take(&mut self.displaced);
+        all.extend(old.into_iter().filter(|entry| entry.id != 0));
+        // Newer streams get the positions.
+        all.sort_unstable_by_key(|entry| entry.id);
+        all.into_iter().for_each(|entry| self.insert_entry(entry));
     }
 
     /// Returns the slot of an open stream.
@@ -122,7 +91,11 @@ impl StreamTable {
         if id == 0 {
             return None;
         }
-        self.entry_index(id).map(|index| self.entries[index].slot)
+        let entry = &self.entries[(id >> 1) as usize & (self.entries.len() - 1)];
+        if entry.id == id {
+            return Some(entry.slot);
+        }
+        self.displaced.iter().find(|entry| entry.id == id).map(|entry| entry.slot)
     }
 
     #[inline]
@@ -152,25 +125,16 @@ impl StreamTable {
         let stream = &mut self.slots[slot as usize];
         let id = std::mem::take(&mut stream.id);
         stream.upload = None;
-        if let Some(index) = self.entry_index(id).filter(|_| id != 0) {
-            self.close_gap(index);
+        if id != 0 {
+            let entry = self.entry_mut(id);
+            if entry.id == id {
+                *entry = TableEntry::default();
+            } else {
+                self.displaced.retain(|entry| entry.id != id);
+            }
             self.free_slots.push(slot);
             self.open -= 1;
         }
-    }
-
-    /// Frees an entry and moves the entries after it nearer to their home positions.
-    fn close_gap(&mut self, mut gap: usize) {
-        loop {
-            let next = self.next_index(gap);
-            let entry = self.entries[next];
-            if entry.id == 0 || self.probe_distance(next) == 0 {
-                break;
-            }
-            self.entries[gap] = entry;
-            gap = next;
-        }
-        self.entries[gap] = TableEntry::default();
     }
 }
 
@@ -232,14 +196,9 @@ impl StreamState {
         self.summary.status = status;
         self.is_bodiless = matches!(status, 204 | 304) || self.method == MethodKind::Head;
         let is_tunnel = self.method == MethodKind::Connect && status / 100 == 2;
-        self.content_length = if self.is_bodiless {
-            Some(0)
-        } else if is_tunnel {
-            // Content-Length has no meaning for a tunnel (RFC 9110, section 9.3.6).
-            None
-        } else {
-            content_length
-        };
+        // Content-Length has no meaning for a tunnel (RFC 9110, section 9.3.6).
+        let announced = content_length.filter(|_| !is_tunnel);
+        self.content_length = if self.is_bodiless { Some(0) } else { announced };
     }
 
     /// Whether the data received so far fits into the required body length.

@@ -3,11 +3,11 @@
 //! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
 //! so that no other thread has to be woken for them. Start at [`H3Engine::run_until_event`].
 
-use crate::http3::event::{EventQueue, H3Event};
+use crate::http3::{EventQueue, H3Event, socket_error_class};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, ClientConfig, IdleTimeout, TransportConfig, UdpPoller, VarInt};
-use std::fmt;
+use speedwell_model::load::outcomes::ErrorClass;
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut, Read};
@@ -41,7 +41,9 @@ type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct H3Engine {
     /// Tasks to spawn at the next wait.
     tasks: Vec<BoxedTask>,
-    alarm: WakeAlarm,
+    /// Ends a wait at a given time. The runtime's own timers have a resolution of one millisecond,
+    /// too coarse for a load with a schedule.
+    alarm: AsyncFd<File>,
     pub(crate) events: Arc<EventQueue>,
     pub(crate) traffic: Arc<TrafficCounters>,
     pub(crate) config: ClientConfig,
@@ -67,7 +69,8 @@ impl H3Engine {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let alarm = {
             let _inside = runtime.enter();
-            WakeAlarm::new(alarm)?
+            // SAFETY: a `File` keeps the same descriptor open until it is dropped.
+            unsafe { AsyncFd::register(File::from(alarm))? }
         };
         let crypto = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
         let mut transport = TransportConfig::default();
@@ -109,7 +112,7 @@ impl H3Engine {
             }
             poll_fn(|context| match events.poll(context) {
                 Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => alarm.poll(context),
+                Poll::Pending => poll_alarm(alarm, context),
             })
             .await;
         });
@@ -135,33 +138,18 @@ impl H3Engine {
     }
 }
 
-/// Ends a wait at a given time. The runtime's own timers have a resolution of one millisecond, too
-/// coarse for a load with a schedule.
-struct WakeAlarm {
-    descriptor: AsyncFd<File>,
-}
-
-impl WakeAlarm {
-    /// Must be called within the runtime.
-    fn new(descriptor: OwnedFd) -> io::Result<WakeAlarm> {
-        // SAFETY: a `File` keeps the same descriptor open until it is dropped.
-        let descriptor = unsafe { AsyncFd::register(File::from(descriptor))? };
-        Ok(WakeAlarm { descriptor })
-    }
-
-    /// Becomes ready once the alarm has fired. An alarm that cannot be read is treated as fired.
-    /// This is harmless, because the event loop then checks its clock.
-    fn poll(&self, context: &mut Context) -> Poll<()> {
-        loop {
-            let mut guard = match self.descriptor.poll_read_ready(context) {
-                Poll::Ready(Ok(guard)) => guard,
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            };
-            let mut count = [0; 8];
-            if guard.try_io(|alarm| alarm.get_ref().read(&mut count)).is_ok() {
-                return Poll::Ready(());
-            }
+/// Becomes ready once the alarm has fired. An alarm that cannot be read is treated as fired. This is
+/// harmless, because the event loop then checks its clock.
+fn poll_alarm(alarm: &AsyncFd<File>, context: &mut Context) -> Poll<()> {
+    loop {
+        let mut guard = match alarm.poll_read_ready(context) {
+            Poll::Ready(Ok(guard)) => guard,
+            Poll::Ready(Err(_)) => return Poll::Ready(()),
+            Poll::Pending => return Poll::Pending,
+        };
+        let mut count = [0; 8];
+        if guard.try_io(|alarm| alarm.get_ref().read(&mut count)).is_ok() {
+            return Poll::Ready(());
         }
     }
 }
@@ -246,13 +234,7 @@ impl QuicSocket {
     fn record_error(&self, error: &io::Error) {
         // Only these errors mean that there is no server. Others are transient: for example, a
         // packet is too large or a queue is full.
-        let is_final = matches!(
-            error.kind(),
-            io::ErrorKind::ConnectionRefused
-                | io::ErrorKind::HostUnreachable
-                | io::ErrorKind::NetworkUnreachable
-                | io::ErrorKind::NetworkDown
-        );
+        let is_final = socket_error_class(error) != ErrorClass::ConnectNoPort;
         if let (true, Some(code)) = (is_final, error.raw_os_error()) {
             self.error.store(code, Ordering::Relaxed);
             self.failed.notify_one();
@@ -262,7 +244,7 @@ impl QuicSocket {
 
 impl AsyncUdpSocket for QuicSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(WritePoller { datagrams: self, waiting: None })
+        Box::pin(WritePoller(self))
     }
 
     fn try_send(&self, transmit: &Transmit) -> io::Result<()> {
@@ -326,34 +308,14 @@ impl AsyncUdpSocket for QuicSocket {
     }
 }
 
-type WritableFuture = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
-
-/// Waits until the socket is writable.
-struct WritePoller {
-    datagrams: Arc<QuicSocket>,
-    waiting: Option<WritableFuture>,
-}
-
-impl fmt::Debug for WritePoller {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Writable").finish_non_exhaustive()
-    }
-}
+/// Waits until the socket is writable. The socket wakes only the task that waited last. This is
+/// enough, because the socket belongs to a single connection.
+#[derive(Debug)]
+struct WritePoller(Arc<QuicSocket>);
 
 impl UdpPoller for WritePoller {
-    fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        let mut waiting: WritableFuture = match self.waiting.take() {
-            Some(waiting) => waiting,
-            None => {
-                let datagrams = self.datagrams.clone();
-                Box::pin(async move { datagrams.socket.writable().await })
-            }
-        };
-        let polled = waiting.as_mut().poll(context);
-        if polled.is_pending() {
-            self.waiting = Some(waiting);
-        }
-        polled
+    fn poll_writable(self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        self.0.socket.poll_send_ready(context)
     }
 }
 

@@ -2,11 +2,12 @@
 //! at [`RequestTask::run`], or at [`H3Request::new`], which prepares the request.
 
 use crate::http1::{
-    InvalidRequest, MethodKind, RequestParts, ResponseSummary, ResponseWatch, validate_parts,
+    InvalidRequest, MethodKind, RequestParts, ResponseSummary, ResponseWatch, parse_number,
+    validate_parts,
 };
 use crate::http2::is_omitted;
 use crate::http3::engine::{RaceWinner, race_futures};
-use crate::http3::event::{
+use crate::http3::{
     EventKind, EventQueue, H3Response, RequestFailure, RequestSender, StreamEvent, StreamKey,
 };
 use bytes::{Buf, Bytes};
@@ -196,11 +197,7 @@ const LENGTH_FAILURE: RequestFailure = RequestFailure::Failed(ErrorClass::Protoc
 fn parse_content_length(fields: &HeaderMap) -> Result<Option<u64>, RequestFailure> {
     let mut announced = None;
     for value in fields.get_all(CONTENT_LENGTH) {
-        let digits = value.to_str().ok();
-        let bytes = digits
-            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
-            .and_then(|text| text.parse().ok())
-            .ok_or(LENGTH_FAILURE)?;
+        let bytes = parse_number(value.as_bytes()).ok_or(LENGTH_FAILURE)?;
         if announced.is_some_and(|known| known != bytes) {
             return Err(LENGTH_FAILURE);
         }

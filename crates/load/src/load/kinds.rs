@@ -113,11 +113,6 @@ impl RequestKinds {
         &self.kinds
     }
 
-    /// The data table.
-    pub fn rows(&self) -> &DataTable {
-        &self.rows
-    }
-
     /// Whether requests of this kind depend on the row of the table.
     pub fn is_variable(&self, kind: u16) -> bool {
         let template = &self.kinds[usize::from(kind)];
@@ -265,7 +260,7 @@ fn encode_kinds<T>(
     encode: impl Fn(&RequestParts) -> Result<T, InvalidRequest>,
 ) -> Result<Vec<Vec<T>>, KindsError> {
     let encode_kind = |(kind, index): (&RequestKind, u16)| {
-        let rows = if kinds.is_variable(index) { kinds.rows().values.len() } else { 1 };
+        let rows = if kinds.is_variable(index) { kinds.rows.values.len() } else { 1 };
         let filled = (0..rows as u64).map(|row| kinds.fill_from_row(index, row));
         let encoded = filled.map(|kind| kind.with_parts(&encode)).collect::<Result<Vec<T>, _>>();
         encoded.map_err(|why| KindsError::Request { name: kind.name.clone(), why })

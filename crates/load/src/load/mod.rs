@@ -4,7 +4,6 @@
 //! [`crate::generator::run`] needs, so a load can be repeated from its description. Start at
 //! [`LoadConfig`].
 
-mod facts;
 mod kinds;
 mod tls;
 
@@ -14,8 +13,14 @@ pub use speedwell_model::load::measurement::RequestTimeouts;
 pub(crate) use tls::key_bits;
 pub use tls::{CertificateRefusal, ClientIdentity, LastRefusal, TlsError, TlsOptions, TrustSource};
 
-use crate::pace::{PacingModel, StopCondition};
-use speedwell_model::load::measurement::TimelineTick;
+use crate::http1::{ConnectionOption, Http1Version};
+use crate::pace::{
+    ArrivalSpacing, FOREVER_NS, PacingModel, ScheduleStage, StopCondition, ThinkTime,
+};
+use speedwell_model::load::measurement::{
+    KindFacts, LoadFacts, PaceFacts, RuleFacts, StageFacts, TimelineTick,
+};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -144,6 +149,15 @@ pub enum ServerAddress {
     Unix(PathBuf),
 }
 
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerAddress::Internet(socket) => socket.fmt(f),
+            ServerAddress::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
 /// Why a host name could not be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
@@ -202,23 +216,6 @@ impl LoadTarget {
 
 // How connections are opened, used and closed.
 
-/// Whether to delay reading, in order to read several responses at once.
-///
-/// A busy server works in bursts. A generator that wakes up for each response breaks up these
-/// bursts, and then both the server and the generator wake up once per response. Timestamps of
-/// responses may be late by the length of a delay. The result reports the longest delay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BatchingMode {
-    /// Reads each response as soon as the operating system reports it.
-    Off,
-    /// Delays reading in closed loads that keep their server busy. A delay lasts at most
-    /// `max_delay_ns` and at most an eighth of the median service time.
-    Adaptive {
-        /// Maximum delay in nanoseconds.
-        max_delay_ns: u64,
-    },
-}
-
 /// How connections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionRules {
@@ -233,8 +230,14 @@ pub struct ConnectionRules {
     /// byte of the response. The server has then probably closed an idle connection. The result
     /// counts such retries.
     pub retries_stale: bool,
-    /// Whether to delay reading.
-    pub batching: BatchingMode,
+    /// Maximum delay of reading in nanoseconds; `None` to read each response as soon as the operating
+    /// system reports it. Reading is delayed in closed loads that keep their server busy, in order to
+    /// read several responses at once. A delay lasts at most an eighth of the median service time.
+    ///
+    /// A busy server works in bursts. A generator that wakes up for each response breaks up these
+    /// bursts, and then both the server and the generator wake up once per response. Timestamps of
+    /// responses may be late by the length of a delay. The result reports the longest delay.
+    pub max_delay_ns: Option<u64>,
     /// Whether threads spin instead of sleeping. Latency is shorter, but each thread uses a whole
     /// processor.
     pub busy_poll: bool,
@@ -247,7 +250,7 @@ impl Default for ConnectionRules {
             lifetime_ns: None,
             timeouts: RequestTimeouts::default(),
             retries_stale: false,
-            batching: BatchingMode::Adaptive { max_delay_ns: 100_000 },
+            max_delay_ns: Some(100_000),
             busy_poll: false,
         }
     }
@@ -281,6 +284,120 @@ impl SteadinessRule {
         };
         let is_like = |a: f64, b: f64| a > 0.0 && (a - b).abs() <= self.within * a.max(b);
         is_like(answers(before), answers(last)) && is_like(medians(before), medians(last))
+    }
+}
+
+// The code below describes a load for reports and files.
+
+impl LoadConfig {
+    /// Describes the load, which this number of generator processes sends.
+    pub fn facts(&self, processes: u32, is_realtime: bool) -> LoadFacts {
+        let kinds = self.kinds.kinds();
+        let closes = |kind: &RequestKind| kind.connection == ConnectionOption::Close;
+        LoadFacts {
+            pace: self.pace_facts(),
+            requests: self.stop.after_requests,
+            time_ns: self.stop.after_ns,
+            warmup_ns: self.warmup_ns,
+            drain_ns: self.drain_ns,
+            kinds: kinds.iter().map(kind_facts).collect(),
+            protocol: self.protocol_name().to_owned(),
+            h2_table_bytes: match self.http {
+                HttpVersion::One | HttpVersion::Three => None,
+                HttpVersion::Two { table_bytes } => Some(table_bytes),
+            },
+            streams_per_connection: self.streams_per_connection,
+            keeps_alive: self.rules.max_requests != Some(1) && !kinds.iter().all(closes),
+            max_requests_per_connection: self.rules.max_requests,
+            connection_lifetime_ns: self.rules.lifetime_ns,
+            timeouts: self.rules.timeouts,
+            retries_stale: self.rules.retries_stale,
+            success: self.success.facts(),
+            threads: self.threads,
+            processes,
+            processors: self.processors.clone(),
+            is_realtime,
+            busy_polls: self.rules.busy_poll,
+            batching_ns: self.rules.max_delay_ns,
+        }
+    }
+
+    /// Returns the name of the protocol that the requests use.
+    pub fn protocol_name(&self) -> &'static str {
+        let is_http10 = |kind: &RequestKind| kind.version == Http1Version::Http10;
+        match self.http {
+            HttpVersion::Three => "HTTP/3",
+            HttpVersion::Two { .. } => "HTTP/2",
+            HttpVersion::One if self.kinds.kinds().iter().all(is_http10) => "HTTP/1.0",
+            HttpVersion::One => "HTTP/1.1",
+        }
+    }
+
+    fn pace_facts(&self) -> PaceFacts {
+        match &self.pace {
+            PacingModel::Closed(closed) => {
+                let (think_ns, seed) = match closed.think {
+                    ThinkTime::None => (0, None),
+                    ThinkTime::Fixed(ns) => (ns, None),
+                    ThinkTime::Exponential { mean_ns, seed } => (mean_ns, Some(seed)),
+                };
+                PaceFacts::Closed {
+                    concurrency: closed.concurrency,
+                    think_ns,
+                    thinks_at_random: seed.is_some(),
+                    seed: seed.unwrap_or(0),
+                }
+            }
+            PacingModel::Open(schedule) => {
+                let seed = match schedule.spacing() {
+                    ArrivalSpacing::Even => None,
+                    ArrivalSpacing::Poisson { seed } => Some(seed),
+                };
+                PaceFacts::Open {
+                    stages: schedule.stages().iter().map(stage_facts).collect(),
+                    is_poisson: seed.is_some(),
+                    seed: seed.unwrap_or(0),
+                    connections: self.connections,
+                    max_connections: self.max_connections,
+                }
+            }
+        }
+    }
+}
+
+impl SuccessRule {
+    fn facts(&self) -> RuleFacts {
+        let statuses = self.statuses.iter();
+        let mut rule = RuleFacts {
+            statuses: statuses.map(|range| (*range.start(), *range.end())).collect(),
+            ..RuleFacts::default()
+        };
+        match &self.body {
+            None => {}
+            Some(BodyRule::Length(bytes)) => rule.body_bytes = Some(*bytes),
+            Some(BodyRule::Contains(text)) => {
+                rule.body_contains = Some(String::from_utf8_lossy(text).into_owned());
+            }
+        }
+        rule
+    }
+}
+
+fn kind_facts(kind: &RequestKind) -> KindFacts {
+    KindFacts {
+        name: kind.name.clone(),
+        weight: kind.weight,
+        method: kind.method.clone(),
+        path: kind.target.clone(),
+        body_bytes: kind.body.as_ref().map(|body| body.len() as u64),
+    }
+}
+
+fn stage_facts(stage: &ScheduleStage) -> StageFacts {
+    StageFacts {
+        from_per_s: stage.from.requests_per_s(),
+        to_per_s: stage.to.requests_per_s(),
+        duration_ns: (stage.duration_ns != FOREVER_NS).then_some(stage.duration_ns),
     }
 }
 

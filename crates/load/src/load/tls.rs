@@ -13,7 +13,6 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,13 +133,16 @@ pub enum TlsError {
 }
 
 /// Why a certificate was rejected.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateRefusal {
     /// The certificate expired this long ago.
+    #[error("it expired {} ago", format_duration(.0))]
     Expired(Duration),
     /// The certificate becomes valid only after this much time.
+    #[error("it becomes valid in {}; check the clock", format_duration(.0))]
     NotYetValid(Duration),
     /// The certificate was issued for other names.
+    #[error("{}", describe_names(.presented, .wanted))]
     Name {
         /// Name of the server.
         wanted: String,
@@ -148,40 +150,27 @@ pub enum CertificateRefusal {
         presented: Vec<String>,
     },
     /// The certificate, with this common name, is self-signed and not trusted.
+    #[error("it is self-signed ('{0}') and not trusted")]
     SelfSigned(String),
     /// The issuer of the certificate, with this common name, is not trusted.
+    #[error("its issuer '{0}' is not trusted")]
     Issuer(String),
     /// Another reason, as reported by the TLS library.
+    #[error("{0}")]
     Other(String),
 }
 
-impl fmt::Display for CertificateRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CertificateRefusal::Expired(ago) => {
-                write!(f, "it expired {} ago", format_duration(*ago))
-            }
-            CertificateRefusal::NotYetValid(until) => {
-                write!(f, "it becomes valid in {}; check the clock", format_duration(*until))
-            }
-            CertificateRefusal::Name { wanted, presented } if presented.is_empty() => {
-                write!(f, "it contains no name, but '{wanted}' was expected")
-            }
-            CertificateRefusal::Name { wanted, presented } => {
-                let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();
-                write!(f, "it is for {}, not for '{wanted}'", names.join(", "))
-            }
-            CertificateRefusal::SelfSigned(name) => {
-                write!(f, "it is self-signed ('{name}') and not trusted")
-            }
-            CertificateRefusal::Issuer(name) => write!(f, "its issuer '{name}' is not trusted"),
-            CertificateRefusal::Other(error) => f.write_str(error),
-        }
+/// Describes the names in a certificate that does not name the server.
+fn describe_names(presented: &[String], wanted: &str) -> String {
+    if presented.is_empty() {
+        return format!("it contains no name, but '{wanted}' was expected");
     }
+    let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();
+    format!("it is for {}, not for '{wanted}'", names.join(", "))
 }
 
 /// Formats a duration in its largest unit, rounded down.
-fn format_duration(time: Duration) -> String {
+fn format_duration(time: &Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute")];
     let unit = units.iter().find(|(length, _)| seconds >= *length);
@@ -329,6 +318,7 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
     let rustls::Error::InvalidCertificate(reason) = error else {
         return CertificateRefusal::Other(error.to_string());
     };
+    let other = |text: &str| CertificateRefusal::Other(text.to_owned());
     let distance = |first: &UnixTime, second: &UnixTime| {
         Duration::from_secs(first.as_secs().abs_diff(second.as_secs()))
     };
@@ -348,24 +338,20 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
         _ if is_without_issuer(reason) && is_self_issued(certificate) => {
             CertificateRefusal::SelfSigned(issuer_name(certificate))
         }
-        _ if is_authority(reason) => CertificateRefusal::Other(
-            "it is the certificate of an authority, not of a server".to_owned(),
-        ),
-        CertificateError::UnknownIssuer => CertificateRefusal::Issuer(issuer_name(certificate)),
-        CertificateError::BadEncoding => {
-            CertificateRefusal::Other("it cannot be parsed".to_owned())
+        _ if is_authority(reason) => {
+            other("it is the certificate of an authority, not of a server")
         }
+        CertificateError::UnknownIssuer => CertificateRefusal::Issuer(issuer_name(certificate)),
+        CertificateError::BadEncoding => other("it cannot be parsed"),
         CertificateError::BadSignature => CertificateRefusal::Other(format!(
             "its signature does not match the key of the trusted issuer '{}'",
             issuer_name(certificate)
         )),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
-            CertificateRefusal::Other("its extended key usage does not include servers".to_owned())
+            other("its extended key usage does not include servers")
         }
         _ if matches!(webpki_error(reason), Some(webpki::Error::UnsupportedCertVersion)) => {
-            CertificateRefusal::Other(
-                "it has X.509 version 1, but version 3 is required".to_owned(),
-            )
+            other("it has X.509 version 1, but version 3 is required")
         }
         _ => CertificateRefusal::Other(error.to_string()),
     }
@@ -467,9 +453,7 @@ pub(crate) fn key_bits(certificate: &[u8]) -> Option<u32> {
     let (SEQUENCE, algorithm, behind) = parse_element(parse_fields(certificate)?.key)? else {
         return None;
     };
-    let (BIT_STRING, bits, _) = parse_element(behind)? else {
-        return None;
-    };
+    let bits = element_content(BIT_STRING, behind)?;
     fixed_key_bits(algorithm).or_else(|| modulus_bits(bits))
 }
 
@@ -542,12 +526,8 @@ fn fixed_key_bits(mut algorithm: &[u8]) -> Option<u32> {
 /// Returns the size of an RSA modulus, the first integer of the key (RFC 8017, appendix A.1.1).
 fn modulus_bits(bits: &[u8]) -> Option<u32> {
     // A bit string starts with the number of unused bits in its last byte. Here, this number is 0.
-    let (SEQUENCE, key, _) = parse_element(bits.strip_prefix(&[0])?)? else {
-        return None;
-    };
-    let (INTEGER, modulus, _) = parse_element(key)? else {
-        return None;
-    };
+    let key = element_content(SEQUENCE, bits.strip_prefix(&[0])?)?;
+    let modulus = element_content(INTEGER, key)?;
     let first = modulus.iter().position(|byte| *byte != 0)?;
     let bits = (modulus.len() - first) * 8 - modulus[first].leading_zeros() as usize;
     u32::try_from(bits).ok()

@@ -164,11 +164,11 @@ fn a_probe_reports_the_response_or_its_timeout() {
     });
     let stop = AtomicBool::new(false);
     let probe = generator::send_probe(&server.load(3, 100), &stop).unwrap();
-    assert_eq!((probe.status, probe.is_success), (404, false));
-    assert_eq!(probe.server.as_deref(), Some("tiny"));
-    assert_eq!(probe.content_type.as_deref(), Some("text/plain"));
-    assert_eq!((probe.body.as_slice(), probe.body_bytes), (&b"nope\n"[..], 5));
-    assert!(probe.is_reusable && probe.tls.is_none());
+    assert_eq!((probe.facts.status, probe.is_success), (404, false));
+    assert_eq!(probe.facts.server.as_deref(), Some("tiny"));
+    assert_eq!(probe.facts.content_type.as_deref(), Some("text/plain"));
+    assert_eq!((probe.body.as_slice(), probe.facts.body_bytes), (&b"nope\n"[..], 5));
+    assert!(probe.facts.is_reusable && probe.facts.tls.is_none());
     assert_eq!(server.seen(), 1);
 
     let deaf = Server::start(|_| Then::Hold);

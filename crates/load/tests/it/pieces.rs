@@ -46,7 +46,7 @@ pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8
     for piece in pieces {
         let mut rest = piece;
         while !rest.is_empty() {
-            let progress = match reply.feed_watched(rest, &mut watch) {
+            let progress = match reply.feed_watched(rest, Some(&mut watch)) {
                 Ok(progress) => progress,
                 Err(error) => {
                     assert_eq!(reply.feed(rest), Err(error), "an error stays");

@@ -3,8 +3,8 @@
 use rustix::net::sockopt::set_socket_linger;
 use speedwell_load::generator;
 use speedwell_load::load::{
-    BatchingMode, ConnectionRules, HttpVersion, LoadConfig, LoadShare, LoadTarget, RequestKind,
-    RequestKinds, RequestTimeouts, ServerAddress, SuccessRule,
+    ConnectionRules, HttpVersion, LoadConfig, LoadShare, LoadTarget, RequestKind, RequestKinds,
+    RequestTimeouts, ServerAddress, SuccessRule,
 };
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use speedwell_model::clock::WaitClock;
@@ -197,7 +197,7 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> LoadConf
                 total_ns: Some(5_000_000_000),
                 ..RequestTimeouts::default()
             },
-            batching: BatchingMode::Off,
+            max_delay_ns: None,
             ..ConnectionRules::default()
         },
         success: SuccessRule::default(),

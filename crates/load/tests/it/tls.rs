@@ -382,7 +382,7 @@ fn a_probe_reports_the_negotiated_tls_parameters() {
     let address = serve(files.server_config(false, &[b"http/1.1"]));
     let load = load(address, files.trusted());
     let probe = generator::send_probe(&load, &AtomicBool::new(false)).unwrap();
-    let tls = probe.tls.unwrap();
+    let tls = probe.facts.tls.unwrap();
     assert_eq!(tls.version, "TLSv1.3");
     assert!(tls.cipher.starts_with("TLS13_AES"), "{}", tls.cipher);
     assert_eq!(tls.group.as_deref(), Some("X25519"));

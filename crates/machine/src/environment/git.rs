@@ -9,6 +9,7 @@ use crate::process::{
 use speedwell_model::{LineRevision, Revision};
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -363,26 +364,22 @@ fn longest_path(
     bad: &str,
     along_all_parents: bool,
 ) -> Option<Vec<LineRevision>> {
-    // For each commit: the length of the longest path from `first`, and the index of the commit's
-    // predecessor on this path.
+    // For each commit: the length of the longest path from `first`, and the index of the commit.
     let mut paths: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
+    // The index of each commit's predecessor on this path.
+    let mut predecessors = vec![None; commits.len()];
     for (index, commit) in commits.iter().enumerate() {
         let parents = commit.parents.iter().take(if along_all_parents { usize::MAX } else { 1 });
-        let parent_paths = parents.filter_map(|parent| Some((paths.get(parent.as_str())?, parent)));
-        let Some((&(length, _), parent)) = parent_paths.max_by_key(|(path, _)| path.0) else {
-            continue;
-        };
-        let predecessor =
-            commits[..index].iter().rposition(|candidate| candidate.revision.id == *parent);
-        paths.insert(&commit.revision.id, (length + 1, predecessor));
+        let parent_paths = parents.filter_map(|parent| paths.get(parent.as_str()));
+        let longest = parent_paths.max_by_key(|(length, _)| *length).copied();
+        if let Some((length, parent)) = longest {
+            predecessors[index] = parent;
+            paths.insert(&commit.revision.id, (length + 1, Some(index)));
+        }
     }
-    paths.get(bad)?;
-    let mut revisions = Vec::new();
-    let mut next_index = commits.iter().rposition(|commit| commit.revision.id == bad);
-    while let Some(index) = next_index {
-        revisions.push(commits[index].revision.clone());
-        next_index = paths.get(commits[index].revision.id.as_str())?.1;
-    }
+    let backwards = successors(paths.get(bad)?.1, |index| predecessors[*index]);
+    let mut revisions: Vec<LineRevision> =
+        backwards.map(|index| commits[index].revision.clone()).collect();
     revisions.push(first.clone());
     revisions.reverse();
     Some(revisions)

@@ -2,8 +2,10 @@
 //! limit and uses options that the program understands. Start at [`describe_program`] and
 //! [`program_version`].
 
-use crate::environment::file_tree::FileTree;
-use crate::process::{ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock, run_child};
+use crate::environment::FileTree;
+use crate::process::{
+    ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock, resolve_program, run_child,
+};
 use speedwell_model::MeasuredProgram;
 use std::collections::BTreeMap;
 use std::env;
@@ -24,14 +26,16 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Returns facts about a measured program. They include size and modification time, because
-/// different builds often report the same version.
+/// Returns facts about a measured program, given by its name or path. They include size and
+/// modification time, because different builds often report the same version.
 pub(super) fn describe_program(
     variant: &str,
     path: &Path,
     version: Option<&str>,
 ) -> MeasuredProgram {
-    let path = resolve_program(path);
+    let found = resolve_program(path);
+    let path = found.as_deref().unwrap_or(path);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let file = path.metadata().ok();
     let modified = file.as_ref().and_then(|file| file.modified().ok());
     MeasuredProgram {
@@ -45,18 +49,6 @@ pub(super) fn describe_program(
         versions: Default::default(),
         path,
     }
-}
-
-/// Resolves a name or path to a file, and follows links. Returns the input if there is no such
-/// file.
-fn resolve_program(path: &Path) -> PathBuf {
-    let is_bare_name = path.components().count() == 1 && !path.is_absolute();
-    let search = env::var_os("PATH").filter(|_| is_bare_name);
-    let found = search.and_then(|search| {
-        find_executable(&FileTree::with_root(Path::new("/")), &search, &path.to_string_lossy())
-    });
-    let path = found.as_deref().unwrap_or(path);
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Time limit for a query. A program that takes longer has probably started its real work.
@@ -172,8 +164,8 @@ fn start_with_retry(spec: &ProcessSpec) -> Option<ProcessOutcome> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file_tree::fake::machine;
     use super::*;
+    use crate::environment::fake::machine;
     use speedwell_fixtures::write_program;
     use std::fs;
     use std::fs::Permissions;
@@ -205,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_bare_name_is_looked_up_and_an_unknown_one_kept() {
-        assert!(resolve_program(Path::new("sh")).is_absolute());
+        assert!(describe_program("a", Path::new("sh"), None).path.is_absolute());
         let unknown = describe_program("a", Path::new("no-such-program"), None);
         assert_eq!(unknown.path, Path::new("no-such-program"));
         assert_eq!(unknown.size_bytes, None);

@@ -7,7 +7,6 @@
 
 mod interrupt;
 mod listeners;
-mod output_tail;
 mod process_tree;
 mod scheduling;
 mod scratch;
@@ -22,14 +21,13 @@ pub use interrupt::{
     with_stop_flag,
 };
 pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
-pub use output_tail::OutputTail;
 pub use process_tree::{
     CompanionProcess, OrphanTracker, ProcessIdentity, adopt_orphans, cpu_ns_of, cpu_ns_of_others,
     name_of, names_of, peak_rss_bytes_of, tree_of,
 };
 pub use scheduling::{CpuSet, RealTimeGuard, TimeSlice, UnusableCpu};
 pub use scratch::{ScratchFolder, effective_user_id};
-pub use service::{ProcessStopwatch, ServiceProcess, TimedExecution};
+pub use service::{OutputTail, ProcessStopwatch, ServiceProcess, TimedExecution};
 pub use spec::{
     CapturedStream, ChannelKind, ChildConversation, NextStep, OutputStream, ProcessEnd,
     ProcessOutcome, ProcessSpec, ShutdownOutcome, ShutdownPolicy, resolve_program, shell_line,

@@ -287,8 +287,7 @@ impl Drop for OrphanTracker {
 
 /// Kills and reaps one adopted process. Returns whether the process was alive.
 fn kill_and_reap(pid: i32) -> bool {
-    let alive = std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'));
+    let alive = start_ticks(pid).is_some();
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process(pid, Signal::KILL);
         let _ = waitpid(Some(pid), WaitOptions::empty());

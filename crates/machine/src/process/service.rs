@@ -7,11 +7,15 @@ use super::scheduling::reap_child;
 use super::spec::open_pipe;
 use super::supervise::run_until;
 use super::{ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use speedwell_model::ResourceUsage;
 use speedwell_model::clock::WaitClock;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek};
 use std::os::fd::OwnedFd;
-use std::process::Command;
+use std::os::unix::fs::FileExt;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -130,12 +134,8 @@ fn join_listener(listener: JoinHandle<io::Result<ProcessOutcome>>) -> io::Result
 pub struct TimedExecution {
     /// Time from just before the process started until we knew that it had ended, in nanoseconds.
     pub wall_ns: u64,
-    /// Processor time in user mode, in nanoseconds.
-    pub user_ns: u64,
-    /// Processor time in kernel mode, in nanoseconds.
-    pub system_ns: u64,
-    /// Peak resident set.
-    pub max_rss_bytes: u64,
+    /// Resources that the process used.
+    pub usage: ResourceUsage,
     /// How the process ended.
     pub ended: ProcessEnd,
 }
@@ -165,13 +165,7 @@ impl ProcessStopwatch {
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
         let (status, usage) = reaped?;
-        Ok(TimedExecution {
-            wall_ns,
-            user_ns: usage.user_ns,
-            system_ns: usage.system_ns,
-            max_rss_bytes: usage.max_rss_bytes,
-            ended: status.into(),
-        })
+        Ok(TimedExecution { wall_ns, usage, ended: status.into() })
     }
 
     /// Kills the running process, and every process that is started before
@@ -199,6 +193,71 @@ impl ProcessStopwatch {
 fn kill(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
     let _ = kill_process(pid, Signal::KILL);
+}
+
+// Keeps the last output of processes that are timed, without reading it while they run: a reader
+// would compete with them for the processor. They write to a file in memory.
+
+/// Length at which the file is emptied while a process writes to it.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// How often the length is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Number of bytes that are returned.
+const TAIL_BYTES: u64 = 8 << 10;
+
+/// A file in memory for the output of processes.
+#[derive(Debug)]
+pub struct OutputTail(File);
+
+impl OutputTail {
+    /// Creates the file, and a thread that keeps it short.
+    ///
+    /// # Errors
+    /// Fails if the kernel denies the file or the thread.
+    pub fn start() -> io::Result<OutputTail> {
+        let file = File::from(memfd_create("output", MemfdFlags::CLOEXEC)?);
+        let checked = OutputTail(file.try_clone()?);
+        std::thread::Builder::new().spawn(move || {
+            loop {
+                std::thread::sleep(CHECK_INTERVAL);
+                if checked.file_bytes() > MAX_FILE_BYTES {
+                    let _ = checked.clear();
+                }
+            }
+        })?;
+        Ok(OutputTail(file))
+    }
+
+    /// Empties the file and returns a stream for the next process.
+    ///
+    /// # Errors
+    /// Fails if too many files are open.
+    pub fn next_stream(&self) -> io::Result<Stdio> {
+        self.clear()?;
+        self.0.try_clone().map(Stdio::from)
+    }
+
+    /// Returns the end of what was written since the last call of [`OutputTail::next_stream`].
+    pub fn last_output(&self) -> Vec<u8> {
+        let end = self.file_bytes();
+        let start = end.saturating_sub(TAIL_BYTES);
+        let mut bytes = vec![0; (end - start) as usize];
+        let count = self.0.read_at(&mut bytes, start).unwrap_or(0);
+        bytes.truncate(count);
+        bytes
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.0.metadata().map_or(0, |metadata| metadata.len())
+    }
+
+    /// Empties the file. The processes that write to it share our offset.
+    fn clear(&self) -> io::Result<()> {
+        self.0.set_len(0)?;
+        (&self.0).rewind()
+    }
 }
 
 #[cfg(test)]
@@ -247,5 +306,20 @@ mod tests {
     fn a_program_that_cannot_be_started_is_an_error() {
         let error = ServiceProcess::start(ProcessSpec::new("/nowhere/x")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn only_the_end_of_the_last_output_is_returned() {
+        let tail = OutputTail::start().unwrap();
+        for script in ["echo before >&2", "seq 1 100000 >&2; echo after >&2"] {
+            let stream = tail.next_stream().unwrap();
+            let status = Command::new("sh").args(["-c", script]).stderr(stream).status().unwrap();
+            assert!(status.success(), "{script}");
+        }
+        let output = String::from_utf8(tail.last_output()).unwrap();
+        assert!(output.ends_with("\n100000\nafter\n"), "{output}");
+        assert_eq!(output.len(), TAIL_BYTES as usize);
+        tail.next_stream().unwrap();
+        assert!(tail.last_output().is_empty());
     }
 }

@@ -541,8 +541,11 @@ pub struct ProbeFacts {
 pub struct TlsFacts {
     /// The version, such as `TLSv1.3`.
     pub version: String,
-    /// The cipher suite.
+    /// The cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
     pub cipher: String,
+    /// Size in bits of the key in the server's certificate, for known key types; not stored.
+    #[serde(skip)]
+    pub key_bits: Option<u32>,
     /// The group of the key exchange.
     pub group: Option<String>,
     /// The protocol negotiated by ALPN.

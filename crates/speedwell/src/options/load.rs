@@ -325,8 +325,8 @@ mod tests {
     use clap::Parser;
     use speedwell_engine::execution::load::build_job;
     use speedwell_load::load::{
-        BatchingMode, BodyRule, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
-        RequestTimeouts, ServerAddress, SteadinessRule,
+        BodyRule, ConnectionRules, HttpVersion, LoadConfig, LoadShare, RequestTimeouts,
+        ServerAddress, SteadinessRule,
     };
     use speedwell_load::pace::{
         ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
@@ -439,12 +439,12 @@ mod tests {
     fn connection_rules_follow_the_options() {
         let rules = load("--no-keepalive --busy-poll --first-byte-timeout 1s").rules;
         assert_eq!((rules.max_requests, rules.busy_poll), (Some(1), true));
-        assert_eq!(rules.batching, BatchingMode::Off);
+        assert_eq!(rules.max_delay_ns, None);
         assert_eq!(rules.timeouts.first_byte_ns, Some(1_000_000_000));
         let rules = load("--requests-per-connection 100 --connection-lifetime 1m").rules;
         assert_eq!(rules.max_requests, Some(100));
         assert_eq!(rules.lifetime_ns, Some(60_000_000_000));
-        assert_eq!(rules.batching, ConnectionRules::default().batching);
+        assert_eq!(rules.max_delay_ns, ConnectionRules::default().max_delay_ns);
     }
 
     #[test]

@@ -227,7 +227,7 @@ impl ShellCost {
             if is_rehearsal { (1, Duration::ZERO) } else { (MIN_SHELL_RUNS, MIN_SHELL_TIME) };
         let executions = time_empty_line(&[shell.to_owned()], min_runs, min_time)?;
         let walls = executions.iter().map(|timed| timed.wall_ns).collect();
-        let cpus = executions.iter().map(|timed| timed.user_ns + timed.system_ns).collect();
+        let cpus = executions.iter().map(|timed| timed.usage.cpu_ns()).collect();
         Ok(ShellCost::from_times(walls, cpus))
     }
 
@@ -414,9 +414,9 @@ impl WorkerProgress {
             !report.points.is_empty() || matches!(self.division, RunDivision::Executions(_));
         if is_warm && !self.is_finished {
             report.times.add(timed.wall_ns);
-            report.user_ns += timed.user_ns;
-            report.system_ns += timed.system_ns;
-            report.max_rss_bytes = report.max_rss_bytes.max(timed.max_rss_bytes);
+            report.user_ns += timed.usage.user_ns;
+            report.system_ns += timed.usage.system_ns;
+            report.max_rss_bytes = report.max_rss_bytes.max(timed.usage.max_rss_bytes);
         }
         let RunDivision::Windows { interval_ns, warmup_ns, samples } = self.division else {
             return;

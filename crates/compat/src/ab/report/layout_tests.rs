@@ -5,7 +5,7 @@ use crate::ab::figures::AbFigures;
 use crate::ab::load::AbUrl;
 use crate::ab::report::*;
 use crate::ab::tests::LoadBuilder;
-use speedwell_load::generator::TlsFacts;
+use speedwell_model::load::measurement::TlsFacts;
 use speedwell_model::load::outcomes::ErrorClass;
 
 pub fn read_golden(name: &str) -> String {

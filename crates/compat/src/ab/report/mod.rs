@@ -8,8 +8,8 @@
 use crate::ab::arguments::{AbRequest, HtmlAttributes};
 use crate::ab::figures::{AbFigures, PERCENTS, RequestTiming, RequestTimings, TimeSelector};
 use crate::ab::load::AbUrl;
-use speedwell_load::generator::TlsFacts;
 use speedwell_model::load::latency::MIN_CONCURRENCY_SHARE;
+use speedwell_model::load::measurement::TlsFacts;
 use speedwell_model::load::outcomes::ErrorClass;
 use std::io::{self, Write};
 

@@ -130,10 +130,10 @@ impl<'a> ServerLifecycle<'a> {
         if let Some(path) = &ready.path {
             let url = verify::replace_path(&self.url, path);
             let probe = verify::send_get(&url).map_err(ReadinessFailure::NotYet)?;
-            if probe.status != ready.status {
+            if probe.facts.status != ready.status {
                 return Err(ReadinessFailure::NotYet(format!(
                     "'{url}' answers {} instead of {}",
-                    probe.status, ready.status
+                    probe.facts.status, ready.status
                 )));
             }
         }

@@ -17,22 +17,22 @@ pub use generators::{
     StartSignal, WorkerAssignment, follow_generators, run_generators,
 };
 pub use speedwell_model::load::measurement::{LoadRun, ProbeFacts};
-pub use target::{TargetUrl, drop_unreachable, format_address, parse_host_and_port};
+pub use target::{TargetUrl, drop_unreachable, parse_host_and_port};
 pub use tool::load_with_tool;
 
 use crate::execution::server::{LoadServer, shell_server};
 use anyhow::{Context, bail, ensure};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::load::{
-    BatchingMode, BodyRule, CertificateRefusal, ConnectionRules, HttpVersion, LoadConfig,
-    LoadShare, RequestTimeouts, SteadinessRule, SuccessRule, TlsOptions,
+    BodyRule, CertificateRefusal, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
+    RequestTimeouts, SteadinessRule, SuccessRule, TlsOptions,
 };
 use speedwell_load::pace::{
     ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
     StopCondition, ThinkTime,
 };
 use speedwell_machine::process::{self, CpuSet, ProcessSpec, RealTimeGuard};
-use speedwell_model::load::measurement::{LoadMeasurement, ServerOutcome, TlsFacts};
+use speedwell_model::load::measurement::{LoadMeasurement, ServerOutcome};
 use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::load::spec::LoadSpec;
 use std::sync::atomic::AtomicBool;
@@ -496,11 +496,7 @@ fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
             total_ns: total.map(saturating_nanos),
         },
         retries_stale: spec.retry_stale_keepalive,
-        batching: if spec.no_batching || spec.busy_poll {
-            BatchingMode::Off
-        } else {
-            defaults.batching
-        },
+        max_delay_ns: defaults.max_delay_ns.filter(|_| !spec.no_batching && !spec.busy_poll),
         busy_poll: spec.busy_poll,
     }
 }
@@ -526,11 +522,11 @@ pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeFacts)> 
     loop {
         let probe = generator::send_probe(&job.load, process::interrupt_flag())
             .map_err(|error| no_response_error(&job, error))?;
-        let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
+        let is_redirect = (300..400).contains(&probe.facts.status) && probe.location.is_some();
         let location = probe.location.clone().filter(|_| job.spec.location && is_redirect);
         let Some(location) = location else {
             ensure!(probe.is_success, describe_no_success(&job, &probe));
-            return Ok((job, probe_facts(probe, redirected_from)));
+            return Ok((job, ProbeFacts { redirected_from, ..probe.facts }));
         };
         redirected_from.push(job.url.to_string());
         ensure!(
@@ -539,28 +535,6 @@ pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeFacts)> 
             redirected_from[0]
         );
         job = follow_redirect(&job, &location)?;
-    }
-}
-
-/// Describes a response, which was reached by these redirects.
-fn probe_facts(probe: ProbeResponse, redirected_from: Vec<String>) -> ProbeFacts {
-    ProbeFacts {
-        address: format_address(&probe.address),
-        tls: probe.tls.map(|tls| TlsFacts {
-            version: tls.version,
-            cipher: tls.cipher,
-            group: tls.group,
-            alpn: tls.alpn,
-        }),
-        status: probe.status,
-        server: probe.server,
-        content_type: probe.content_type,
-        body_bytes: probe.body_bytes,
-        wire_bytes: probe.wire_bytes,
-        is_reusable: probe.is_reusable,
-        connect_ns: probe.connect_ns,
-        service_ns: probe.service_ns,
-        redirected_from,
     }
 }
 
@@ -586,7 +560,8 @@ fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
 }
 
 fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
-    let addresses: Vec<String> = job.load.target.addresses.iter().map(format_address).collect();
+    let addresses: Vec<String> =
+        job.load.target.addresses.iter().map(ToString::to_string).collect();
     let hint = match &error {
         ProbeError::Failed(ErrorClass::ConnectRefused) => {
             "\nhint: is the server running? --serve CMD starts it"
@@ -618,12 +593,12 @@ fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
 }
 
 fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
-    let status = probe.status;
+    let status = probe.facts.status;
     if job.load.success.accepts_status(status) {
         return format!(
             "'{}' answered {status} with an unexpected body of {} bytes\nhint: --no-verify sends \
              the load anyway and counts such responses as failed",
-            job.url, probe.body_bytes
+            job.url, probe.facts.body_bytes
         );
     }
     let redirect = match &probe.location {

@@ -403,14 +403,6 @@ fn remove_dot_segments(path: &str) -> String {
     format!("/{}{suffix}", segments.join("/"))
 }
 
-/// Formats an address for display.
-pub fn format_address(address: &ServerAddress) -> String {
-    match address {
-        ServerAddress::Internet(socket) => socket.to_string(),
-        ServerAddress::Unix(path) => path.display().to_string(),
-    }
-}
-
 /// Drops addresses that refuse connections if other addresses of the host accept them. For example,
 /// 'localhost' has an IPv4 and an IPv6 address, and many servers listen on only one of the two.
 /// Returns a warning if a dropped address is not local.
@@ -437,7 +429,7 @@ pub fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if unreachable.iter().all(is_local) {
         return None;
     }
-    let unreachable: Vec<String> = unreachable.iter().map(format_address).collect();
+    let unreachable: Vec<String> = unreachable.iter().map(ToString::to_string).collect();
     Some(format!(
         "'{}' has addresses that accept no connection and were left out: {}.",
         load.target.host,
@@ -451,13 +443,7 @@ mod tests {
 
     fn addresses_with(spec: LoadSpec, url: &str) -> Vec<String> {
         let found = resolve_addresses(&spec, &TargetUrl::parse(url).unwrap()).unwrap();
-        found
-            .into_iter()
-            .map(|address| match address {
-                ServerAddress::Internet(socket) => socket.to_string(),
-                ServerAddress::Unix(path) => path.display().to_string(),
-            })
-            .collect()
+        found.iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -1,8 +1,14 @@
 //! Opens a connection: everything from the connection attempt to the first request, which is
 //! connecting, the TLS handshake, and failures of either.
 
-use super::{ByteChannel, ConnectionState, LoadConnection, ReadResult};
-use crate::generator::worker_core::{TlsParameters, WorkerCore};
+#[cfg(feature = "http3")]
+use super::ProtocolState;
+use super::channel::{ByteChannel, ReadResult};
+use super::{ConnectionState, LoadConnection};
+#[cfg(feature = "http3")]
+use crate::generator::quic::connection_loss;
+use crate::generator::recorder::ConnectionLoss;
+use crate::generator::worker_core::WorkerCore;
 use crate::http1::ResponseSummary;
 use crate::load::{HttpVersion, ServerAddress};
 use rustix::fd::OwnedFd;
@@ -65,7 +71,7 @@ impl LoadConnection {
                 early.extend_from_slice(bytes);
                 true
             });
-            if let ReadResult::Broken(class) = read {
+            if let ReadResult::Lost(ConnectionLoss::Failed(class)) = read {
                 return self.fail_to_open(class, core);
             }
             if channel.is_established() {
@@ -80,7 +86,8 @@ impl LoadConnection {
                     self.flush_output(core);
                 }
                 if self.state == ConnectionState::Open {
-                    self.read_turn(read == ReadResult::End, core);
+                    let has_ended = read == ReadResult::Lost(ConnectionLoss::End);
+                    self.read_turn(has_ended, core);
                 }
                 return;
             }
@@ -167,29 +174,6 @@ impl WorkerCore<'_> {
     }
 }
 
-impl ByteChannel {
-    fn new(
-        socket: OwnedFd,
-        tls: Option<&TlsParameters>,
-        out: Vec<u8>,
-    ) -> Result<ByteChannel, ErrorClass> {
-        let tls = match tls {
-            None => None,
-            Some(TlsParameters { config, name, .. }) => {
-                let connection = ClientConnection::new(config.clone(), name.clone())
-                    .map_err(|_| ErrorClass::TlsHandshake)?;
-                Some(Box::new(connection))
-            }
-        };
-        Ok(ByteChannel { socket, tls, has_received_close: false, out, out_at: 0 })
-    }
-
-    /// Returns whether connecting succeeded. Call this once the socket is readable or writable.
-    fn finish_connecting(&self) -> Result<(), Errno> {
-        sockopt::socket_error(&self.socket)?
-    }
-}
-
 /// Starts connecting. The socket becomes readable or writable once the result is known.
 fn begin_connecting(address: &ServerAddress, local: Option<IpAddr>) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -228,5 +212,77 @@ fn connect_error_class(error: Errno) -> ErrorClass {
         }
         // A Unix socket whose backlog is full refuses connections with EAGAIN.
         _ => ErrorClass::ConnectRefused,
+    }
+}
+
+// The code below opens QUIC connections and handles their events, as `LoadConnection::handle_event`
+// does for sockets.
+
+#[cfg(feature = "http3")]
+impl LoadConnection {
+    pub(super) fn open_quic(&mut self, token: u64, core: &mut WorkerCore) {
+        let local = core.load.target.local;
+        let address = core.next_address().clone();
+        let (ProtocolState::Three(streams), Some(engine)) = (&mut self.protocol, &mut core.quic)
+        else {
+            return;
+        };
+        match address {
+            ServerAddress::Internet(to) => streams.connect(to, local, token, engine),
+            // HTTP/3 loads with a Unix socket are rejected before they start.
+            ServerAddress::Unix(_) => self.fail_to_open(ErrorClass::ConnectUnreachable, core),
+        }
+    }
+
+    /// Handles an event of the connection.
+    pub fn handle_quic_event(&mut self, event: crate::http3::H3Event, core: &mut WorkerCore) {
+        use crate::http3::EventKind;
+        let at_ns = core.clock.to_load_ns(event.at);
+        let ProtocolState::Three(streams) = &mut self.protocol else {
+            return;
+        };
+        match (event.kind, self.state) {
+            (EventKind::Established(established), ConnectionState::Connecting) => {
+                if let Some(facts) = &mut core.facts {
+                    facts.record_quic_connect(&established, at_ns - self.begun_ns);
+                }
+                if let Some(connection) = &mut streams.connection {
+                    connection.establish(*established);
+                }
+                self.mark_open(core);
+            }
+            (EventKind::NotEstablished(class), ConnectionState::Connecting) => {
+                self.fail_to_open(class, core);
+            }
+            (EventKind::Ended(ended), ConnectionState::Open) => {
+                self.end_connection(connection_loss(ended), core)
+            }
+            (EventKind::Closing, ConnectionState::Open) => {
+                streams.is_draining = true;
+                self.close_if_done(core);
+            }
+            (EventKind::Stream(key, event), ConnectionState::Open) => {
+                let before = streams.in_flight();
+                let had_room = streams.available_streams() > self.thinking && !self.is_last;
+                streams.handle_event(key, event, at_ns, &mut core.recorder);
+                let ended = before - streams.in_flight();
+                core.ended += ended as u32;
+                let has_room = streams.available_streams() > self.thinking;
+                if has_room && !had_room {
+                    self.freed.since_ns = at_ns;
+                }
+                self.close_if_done(core);
+            }
+            _ => {}
+        }
+    }
+
+    /// Closes the connection if it accepts no further request and has none in flight.
+    fn close_if_done(&mut self, core: &mut WorkerCore) {
+        self.is_last |= self.protocol.is_last();
+        let is_awaited = self.pending.is_some() || self.protocol.in_flight() > 0;
+        if self.is_last && !is_awaited {
+            self.end_connection(ConnectionLoss::ClosedByUs, core);
+        }
     }
 }

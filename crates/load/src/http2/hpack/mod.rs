@@ -6,22 +6,11 @@
 
 mod huffman;
 
+use super::Http2ConnectionError;
 use std::collections::VecDeque;
 
 /// Initial size of the dynamic table in bytes (RFC 9113, section 6.5.2).
 const INITIAL_SIZE: usize = 4096;
-
-/// Result of decoding a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecodeResult {
-    /// All fields were decoded.
-    Whole,
-    /// The fields exceed the size limit. Decoding stopped within this block, so later blocks cannot
-    /// be decoded.
-    TooLarge,
-    /// The block is malformed, and no later block can be decoded (RFC 9113, section 4.3).
-    Malformed,
-}
 
 /// Decodes the header blocks of a connection in order.
 #[derive(Debug)]
@@ -40,27 +29,28 @@ impl HpackDecoder {
 
     /// Decodes a block, replacing the previous contents of `fields`. `max_list_bytes` limits the
     /// total size of the names and values, plus 32 bytes per field (RFC 9113, section 6.5.2).
+    ///
+    /// # Errors
+    /// Fails if the block is malformed, or the fields exceed the limit. Later blocks cannot be
+    /// decoded then (section 4.3).
     pub fn decode(
         &mut self,
         block: &[u8],
         fields: &mut FieldList,
         max_list_bytes: usize,
-    ) -> DecodeResult {
+    ) -> Result<(), Http2ConnectionError> {
         fields.clear();
         let mut reader = BlockReader::new(block);
         while !reader.is_at_end() {
-            let Some(representation) = reader.next_representation() else {
-                return DecodeResult::Malformed;
-            };
-            if self.decode_field(representation, fields).is_none() {
-                return DecodeResult::Malformed;
-            }
+            let representation = reader.next_representation();
+            let decoded = representation.and_then(|found| self.decode_field(found, fields));
+            decoded.ok_or(Http2ConnectionError::Compression)?;
             let overhead_bytes = fields.ends.len() * ENTRY_OVERHEAD_BYTES;
             if fields.bytes.len() + overhead_bytes > max_list_bytes {
-                return DecodeResult::TooLarge;
+                return Err(Http2ConnectionError::Flood);
             }
         }
-        DecodeResult::Whole
+        Ok(())
     }
 
     fn decode_field(
@@ -73,7 +63,7 @@ impl HpackDecoder {
                 // A size update is allowed only at the start of a block (section 4.2) and within
                 // our limit (section 6.3).
                 let size = size as usize;
-                if !fields.is_empty() || size > self.limit {
+                if !fields.ends.is_empty() || size > self.limit {
                     return None;
                 }
                 self.table.resize(size);
@@ -132,11 +122,6 @@ pub struct FieldList {
 }
 
 impl FieldList {
-    /// Creates an empty list.
-    pub fn new() -> FieldList {
-        FieldList::default()
-    }
-
     /// Iterates over names and values, in the order of the block.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut start = 0;
@@ -145,21 +130,6 @@ impl FieldList {
             start = *end;
             field
         })
-    }
-
-    /// Returns the first value of a field; the name must be lowercase.
-    pub fn value(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(candidate, _)| *candidate == name.as_bytes()).map(|(_, value)| value)
-    }
-
-    /// Number of fields.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there are no fields.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
     }
 
     fn clear(&mut self) {
@@ -196,31 +166,21 @@ const INDEXED: u8 = 0x80;
 
 /// Appends a field with its name in lowercase.
 pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    // The static table contains only short names, so a name that does not fit into this buffer is
-    // not in the table.
-    let mut buffer = [0; 64];
-    let lower = buffer.get_mut(..name.len()).map(|lower| {
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        &*lower
-    });
-    let found = lower.and_then(|lower| find_static(lower, value));
+    let name = name.to_ascii_lowercase();
+    let found = find_static(&name, value);
     if let Some((index, true)) = found {
         encode_integer(out, INDEXED, 7, index);
         return;
     }
-    let pattern = match lower {
-        Some(b"authorization" | b"cookie" | b"proxy-authorization") => NEVER_INDEXED,
+    let pattern = match name.as_slice() {
+        b"authorization" | b"cookie" | b"proxy-authorization" => NEVER_INDEXED,
         _ => WITHOUT_INDEXING,
     };
     match found {
         Some((index, _)) => encode_integer(out, pattern, 4, index),
         None => {
             out.push(pattern);
-            match lower {
-                Some(lower) => encode_text(out, lower),
-                None => encode_text(out, &name.to_ascii_lowercase()),
-            }
+            encode_text(out, &name);
         }
     }
     encode_text(out, value);
@@ -430,42 +390,36 @@ fn encode_integer(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, value: usize
 }
 
 // The code below implements the static and the dynamic table of header fields. The dynamic table
-// (RFC 7541, sections 2.3.2 and 4) stores its bytes consecutively in a buffer. The unused start of
-// the buffer is reclaimed occasionally, so that nothing is allocated once the table has been full.
+// (RFC 7541, sections 2.3.2 and 4) reuses the memory of evicted entries, so that nothing is allocated
+// once the table has been full.
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct DynamicEntry {
-    start: usize,
+    /// The name, followed by the value.
+    text: Vec<u8>,
     name_bytes: usize,
-    value_bytes: usize,
-}
-
-impl DynamicEntry {
-    fn size(&self) -> usize {
-        self.name_bytes + self.value_bytes + ENTRY_OVERHEAD_BYTES
-    }
 }
 
 #[derive(Debug)]
 struct DynamicTable {
     /// The entries, oldest first.
     entries: VecDeque<DynamicEntry>,
-    bytes: Vec<u8>,
+    /// Memory of evicted entries.
+    spare: Vec<Vec<u8>>,
     size: usize,
     max_size: usize,
 }
 
 impl DynamicTable {
     fn new(max_size: usize) -> DynamicTable {
-        DynamicTable { entries: VecDeque::new(), bytes: Vec::new(), size: 0, max_size }
+        DynamicTable { entries: VecDeque::new(), spare: Vec::new(), size: 0, max_size }
     }
 
     /// Returns name and value; index 0 is the newest entry.
     fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let position = self.entries.len().checked_sub(index + 1)?;
         let entry = self.entries.get(position)?;
-        let value = entry.start + entry.name_bytes;
-        Some((&self.bytes[entry.start..value], &self.bytes[value..value + entry.value_bytes]))
+        Some(entry.text.split_at(entry.name_bytes))
     }
 
     fn resize(&mut self, max_size: usize) {
@@ -482,14 +436,11 @@ impl DynamicTable {
             return;
         }
         self.evict_to(self.max_size - size);
-        self.reclaim_space();
-        self.entries.push_back(DynamicEntry {
-            start: self.bytes.len(),
-            name_bytes: name.len(),
-            value_bytes: value.len(),
-        });
-        self.bytes.extend_from_slice(name);
-        self.bytes.extend_from_slice(value);
+        let mut text = self.spare.pop().unwrap_or_default();
+        text.clear();
+        text.extend_from_slice(name);
+        text.extend_from_slice(value);
+        self.entries.push_back(DynamicEntry { text, name_bytes: name.len() });
         self.size += size;
     }
 
@@ -497,19 +448,8 @@ impl DynamicTable {
         while self.size > max_size
             && let Some(entry) = self.entries.pop_front()
         {
-            self.size -= entry.size();
-        }
-    }
-
-    /// Moves the used bytes to the start of the buffer once the unused bytes there exceed the
-    /// maximum size of the table.
-    fn reclaim_space(&mut self) {
-        let start = self.entries.front().map_or(self.bytes.len(), |entry| entry.start);
-        if start > self.max_size {
-            self.bytes.drain(..start);
-            for entry in &mut self.entries {
-                entry.start -= start;
-            }
+            self.size -= entry.text.len() + ENTRY_OVERHEAD_BYTES;
+            self.spare.push(entry.text);
         }
     }
 }
@@ -616,9 +556,9 @@ mod tests {
     }
 
     fn text(decoder: &mut HpackDecoder, block: &str) -> String {
-        let mut fields = FieldList::new();
+        let mut fields = FieldList::default();
         let decoded = decoder.decode(&hex(block), &mut fields, 4096);
-        assert_eq!(decoded, DecodeResult::Whole);
+        assert_eq!(decoded, Ok(()));
         let line = |(name, value): (&[u8], &[u8])| {
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
             format!("{name}: {value}\n")
@@ -666,17 +606,17 @@ mod tests {
     #[test]
     fn invalid_blocks_are_malformed_or_too_large() {
         let of = |table_size, block: &[u8]| {
-            HpackDecoder::new(table_size).decode(block, &mut FieldList::new(), 100)
+            HpackDecoder::new(table_size).decode(block, &mut FieldList::default(), 100)
         };
         // An index of 0, an index beyond both tables, a truncated string, a table size above the
         // limit, and a size update after a field.
         for block in [&[0x80][..], &[0xbe], &[0x00, 0x05, b'a'], &[0x3f, 0xff, 0x7f], &[0x88, 0x20]]
         {
-            assert_eq!(of(4096, block), DecodeResult::Malformed, "{block:?}");
+            assert_eq!(of(4096, block), Err(Http2ConnectionError::Compression), "{block:?}");
         }
-        assert_eq!(of(0, &[0x20, 0x88]), DecodeResult::Whole);
-        assert_eq!(of(0, &[0x21, 0x88]), DecodeResult::Malformed);
-        assert_eq!(of(4096, &[0x88; 3]), DecodeResult::TooLarge);
+        assert_eq!(of(0, &[0x20, 0x88]), Ok(()));
+        assert_eq!(of(0, &[0x21, 0x88]), Err(Http2ConnectionError::Compression));
+        assert_eq!(of(4096, &[0x88; 3]), Err(Http2ConnectionError::Flood));
     }
 
     #[test]

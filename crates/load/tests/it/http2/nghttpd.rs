@@ -98,10 +98,11 @@ fn exchange(stream: &mut TcpStream, settings: &Http2Settings) {
         assert!(read > 0, "{:?}", parse(connection.output()));
         let on = &mut |event: Http2Event| match event {
             Http2Event::Ended { token, summary } => ended.push((token, summary)),
-            Http2Event::Failed { token, why } => panic!("{token}: {why}"),
+            Http2Event::Failed { token, why } => panic!("{token}: {why:?}"),
             Http2Event::Head { block, .. } => {
-                let mut memory = FieldList::new();
-                let server = block.decode_fields(&mut memory).unwrap().value("server").unwrap();
+                let mut memory = FieldList::default();
+                let mut fields = block.decode_fields(&mut memory).unwrap().iter();
+                let (_, server) = fields.find(|(name, _)| *name == b"server").unwrap();
                 servers += u32::from(server.starts_with(b"nghttpd"));
             }
             _ => {}

@@ -138,7 +138,7 @@ fn note(stories: &mut BTreeMap<u32, Story>, event: Http2Event) {
         Http2Event::Head { status, block, .. } => {
             assert_eq!(story.status, 0, "there is one final head");
             story.status = status;
-            if let Ok(fields) = block.decode_fields(&mut FieldList::new()) {
+            if let Some(fields) = block.decode_fields(&mut FieldList::default()) {
                 let pairs = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec()));
                 story.fields = pairs.collect();
                 let first = fields.iter().next().map(|(name, _)| name);

@@ -182,33 +182,3 @@ fn the_first_block_after_a_table_size_reduction_announces_size_zero() {
         assert_eq!(client.written()[0].payload[0], 0x82, "a larger table needs no update");
     }
 }
-
-#[test]
-fn a_request_can_be_rendered_anew_while_the_old_one_is_on_its_way() {
-    let parts = |body| RequestParts {
-        method: "PUT",
-        target: "/",
-        host: "a",
-        body: Some(body),
-        ..RequestParts::default()
-    };
-    let (old, new) = (vec![1; 100_000], vec![2; 3]);
-    let mut request = Http2Request::new(&parts(&old), UrlScheme::Http).unwrap();
-    let mut client = Client::new();
-    client.connection.open_stream(&request, 0);
-    request.encode_parts(&parts(&new), UrlScheme::Http).unwrap();
-    assert_eq!(request.body(), new);
-    assert!(
-        request.encode_parts(&RequestParts { target: "", ..parts(&old) }, UrlScheme::Http).is_err()
-    );
-    assert_eq!(request.body(), new, "what could not be rendered changes nothing");
-    client.feed(&super::frames::window_update(0, 100_000));
-    client.feed(&super::frames::window_update(1, 100_000));
-    let body: Vec<u8> = client
-        .written()
-        .into_iter()
-        .filter(|frame| frame.kind == 0)
-        .flat_map(|frame| frame.payload)
-        .collect();
-    assert!(body == old);
-}

@@ -41,11 +41,12 @@ fn the_fields_can_be_read_when_they_are_wanted() {
         .connection
         .feed(&frame(HEADERS, END_HEADERS | END, 1, &coded), &mut |event| {
             if let Http2Event::Head { block, .. } = event {
-                let mut memory = FieldList::new();
+                let mut memory = FieldList::default();
                 let fields = block.decode_fields(&mut memory).unwrap();
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
                 lines.extend(fields.iter().map(|(name, value)| text(name) + "=" + &text(value)));
-                assert_eq!(fields.value("server"), Some(&b"nginx"[..]));
+                let server = fields.iter().find(|(name, _)| *name == b"server");
+                assert_eq!(server.map(|(_, value)| value), Some(&b"nginx"[..]));
             }
         })
         .unwrap();
@@ -61,7 +62,7 @@ fn a_value_that_breaks_lines_is_found_when_it_is_read() {
         .connection
         .feed(&head, &mut |event| {
             if let Http2Event::Head { block, .. } = event {
-                errors.push(block.decode_fields(&mut FieldList::new()).is_err());
+                errors.push(block.decode_fields(&mut FieldList::default()).is_none());
             }
         })
         .unwrap();

@@ -7,7 +7,7 @@ use super::frames::{
 };
 use super::peer::{Client, Seen, request};
 use speedwell_load::http2::{
-    CloseMeaning, Http2ConnectionError, Http2ErrorCode, Http2Settings, Http2StreamError,
+    Http2ConnectionError, Http2ErrorCode, Http2Settings, Http2StreamError,
 };
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
@@ -42,9 +42,8 @@ fn no_more_streams_are_opened_than_the_server_takes() {
     let mut client = Client::silent(&Http2Settings::default());
     assert_eq!(client.connection.capacity(), 100, "it has said nothing yet");
     assert!(!client.connection.is_ready());
-    assert_eq!(client.connection.close_meaning(), CloseMeaning::Idle);
+    assert!(!client.connection.has_announced_end());
     client.connection.open_stream(&request("GET", None), 0);
-    assert_eq!(client.connection.close_meaning(), CloseMeaning::BeforeSettings);
     client.feed(&settings(&[(3, 2)]));
     assert!(client.connection.is_ready());
     assert_eq!(client.connection.capacity(), 1);
@@ -117,7 +116,7 @@ fn misplaced_frames_break_the_connection() {
     ] {
         let mut client = Client::asking(1);
         assert_eq!(client.broken(&bytes), expected, "{:?}", &bytes[..9]);
-        assert_eq!(client.connection.close_meaning(), CloseMeaning::Broken(expected));
+        assert!(!client.connection.has_announced_end());
         assert_eq!(
             client.connection.open_tokens().collect::<Vec<_>>().len(),
             client.connection.open_streams()
@@ -198,9 +197,8 @@ fn streams_within_the_limit_of_a_goaway_may_finish() {
         [Seen::GoAway(3, code), Seen::Failed(2, Http2StreamError::GoAway(code))]
     );
     assert!(!client.ended(&headers(3, END, OK)).reusable);
-    assert_eq!(client.connection.close_meaning(), CloseMeaning::Announced(code));
+    assert!(client.connection.has_announced_end());
     client.ended(&headers(1, END, OK));
-    assert_eq!(client.connection.close_meaning(), CloseMeaning::Idle);
 }
 
 #[test]

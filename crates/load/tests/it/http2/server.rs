@@ -89,7 +89,7 @@ impl Exchange {
 fn note(answers: &mut [Answer], event: Http2Event) {
     match event {
         Http2Event::Head { token, block, .. } => {
-            let mut memory = FieldList::new();
+            let mut memory = FieldList::default();
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             for (name, value) in block.decode_fields(&mut memory).unwrap().iter() {
                 let answer = &mut answers[token as usize];

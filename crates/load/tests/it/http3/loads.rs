@@ -256,14 +256,14 @@ fn a_probe_shows_the_answer_in_full() {
     let server = Server::start(|_| good());
     let probe = generator::send_probe(&server.load(5, 5, 100), &AtomicBool::new(false)).unwrap();
     assert_eq!(server.requests(), 1);
-    assert_eq!((probe.status, probe.is_success), (200, true));
-    assert_eq!(probe.server.as_deref(), Some("of-the-test"));
-    assert_eq!(probe.content_type.as_deref(), Some("text/plain"));
-    assert_eq!((probe.body.as_slice(), probe.body_bytes), (&b"good"[..], 4));
-    let tls = probe.tls.unwrap();
+    assert_eq!((probe.facts.status, probe.is_success), (200, true));
+    assert_eq!(probe.facts.server.as_deref(), Some("of-the-test"));
+    assert_eq!(probe.facts.content_type.as_deref(), Some("text/plain"));
+    assert_eq!((probe.body.as_slice(), probe.facts.body_bytes), (&b"good"[..], 4));
+    let tls = probe.facts.tls.unwrap();
     assert_eq!(tls.alpn.as_deref(), Some("h3"));
     assert_eq!((tls.version.as_str(), tls.key_bits), ("TLSv1.3", Some(256)));
-    assert!(probe.connect_ns > 0 && probe.service_ns > 0);
+    assert!(probe.facts.connect_ns > 0 && probe.facts.service_ns > 0);
 }
 
 /// Other load on the machine would change the results.

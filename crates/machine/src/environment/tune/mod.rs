@@ -2,22 +2,24 @@
 //!
 //! This is the only part of the program that changes the machine's settings. [`plan()`] determines
 //! what each knob (`knobs.rs`) would change. [`TunePlan::apply`] makes the changes, and records
-//! each one in the journal (`journal.rs`) before making it. A guard (`guard.rs`) restores
+//! each one in the journal (`journal.rs`) before making it. A guard (also there) restores
 //! everything if the tuner cannot. All writes go through one function (`machine.rs`).
 
-pub mod guard;
 mod journal;
 #[cfg(test)]
 mod knob_tests;
 mod knobs;
 mod machine;
 
-pub use journal::{JournalEntry, RestoreOutcome, RestoredSetting, TuneJournal, TuneLock};
+pub use journal::{
+    GUARD_COMMAND, JournalEntry, RestoreOutcome, RestoredSetting, TuneJournal, TuneLock, run_guard,
+    start_guard,
+};
 pub use knobs::{KNOBS, TuneKnob, TuneRequest};
 pub use machine::TunableMachine;
 
+use crate::environment::FileTree;
 use crate::environment::check::{CheckState, check_battery, throttle_count};
-use crate::environment::file_tree::FileTree;
 use crate::environment::system::format_cpu_list;
 use crate::process::{ProcessIdentity, unix_time_ms};
 use anyhow::{Result, bail};

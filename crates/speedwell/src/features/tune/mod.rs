@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use speedwell_machine::environment::tune::{
     self, KNOBS, KnobOutcome, KnobState, RestoreOutcome, RestoredSetting, TunableMachine,
-    TuneJournal, TuneLock, TunePlan, TuneRequest, guard,
+    TuneJournal, TuneLock, TunePlan, TuneRequest,
 };
 use speedwell_machine::process::{self, CpuSet, ProcessEnd, ProcessIdentity};
 use speedwell_model::nearest_name;
@@ -128,7 +128,7 @@ pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
 /// Fails if the settings cannot be restored.
 pub fn watch_tuner(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<CommandStatus> {
     let machine = TunableMachine::open(root, None)?;
-    guard::run_guard(&machine, limit_ms.map(Duration::from_millis))?;
+    tune::run_guard(&machine, limit_ms.map(Duration::from_millis))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -154,7 +154,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     let is_tuned = plan.has_work();
     if is_tuned {
         let limit = args.limit.or((!has_command).then_some(DEFAULT_LIMIT));
-        let started = guard::start_guard(&machine, limit)?;
+        let started = tune::start_guard(&machine, limit)?;
         plan.apply(&lock, started, &args.command_line(), !has_command, limit)?;
     }
     drop(lock);
@@ -204,7 +204,7 @@ impl MachineTuner {
         if !tune::plan(&machine, &request)?.has_work() {
             return Ok(None);
         }
-        let started = guard::start_guard(&machine, None)?;
+        let started = tune::start_guard(&machine, None)?;
         Ok(Some(MachineTuner { machine, request, guard: started }))
     }
 
