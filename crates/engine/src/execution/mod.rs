@@ -15,7 +15,6 @@ pub mod load;
 mod merge_simulation;
 pub mod profile;
 mod server;
-mod verify;
 pub mod worktree;
 
 use crate::execution::code_change_guard::{ChecksumLedger, CodeChangeGuard};

@@ -28,7 +28,7 @@ use speedwell_adapters::own_program;
 use speedwell_config::experiment::RolePlacement;
 use speedwell_config::fleet::{EngineKind, FleetFile};
 use speedwell_engine::EventListener;
-use speedwell_engine::execution::experiment::{StageResult, stage_failure};
+use speedwell_engine::execution::experiment::{StageResult, stage_error};
 use speedwell_machine::process;
 use speedwell_model::stage_report::RunStage;
 use speedwell_model::{MachineAllocation, MachinePlacement, PlacedMachine, SessionEvent};
@@ -257,7 +257,7 @@ fn await_lock(
             WorkerEvent::Queued(holders) => {
                 let sentence = format!("waiting for {holders} to release '{machine}'");
                 let observed = listener.observe(&SessionEvent::Waiting(&sentence));
-                observed.map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+                observed.map_err(stage_error(RunStage::Start))?;
             }
             other => return Err(connection.start_failure(other)),
         }

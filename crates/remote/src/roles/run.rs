@@ -15,7 +15,7 @@ use crate::messages::{
 use anyhow::{Result, bail};
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::execution::experiment::{
-    self, RunReport, StageResult, stage_failure, wait_for_loss,
+    self, RunReport, StageResult, stage_error, stage_failure, wait_for_loss,
 };
 use speedwell_engine::execution::load::{build_job, wrap_measured};
 use speedwell_load::load::LoadShare;
@@ -122,8 +122,7 @@ impl<'a> PlacedServices<'a> {
         placement: &'a MachinePlacement,
         kept: &[PlaceholderValue],
     ) -> StageResult<PlacedServices<'a>> {
-        let file = FleetFile::read(&placement.fleet)
-            .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+        let file = FleetFile::read(&placement.fleet).map_err(stage_error(RunStage::Start))?;
         let host = ("target.host".to_owned(), placement.of_target().address.to_string());
         Ok(PlacedServices {
             placement,

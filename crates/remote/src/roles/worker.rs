@@ -14,7 +14,7 @@ use crate::messages::{
 };
 use anyhow::{Result, bail};
 use speedwell_engine::execution::experiment::{
-    RunReport, RunSite, StageResult, run_target, stage_failure, start_service,
+    RunReport, RunSite, StageResult, run_target, stage_error, stage_failure, start_service,
 };
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
@@ -80,12 +80,12 @@ fn report_probe() -> ProbeReport {
 /// Holds the lock of this machine until the connection ends. Meanwhile, the roles of the experiment
 /// can share the lock without waiting in the queue.
 fn hold_lock(folder: &Path, link: &WorkerLink) -> StageResult<()> {
-    let lock_failure = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
-    let mut ticket = LockTicket::shared(folder).map_err(lock_failure)?;
+    let lock_failure = stage_error(RunStage::Start);
+    let mut ticket = LockTicket::shared(folder).map_err(&lock_failure)?;
     let mut reported_holders = None;
     let begin = Instant::now();
     let _lock = loop {
-        if let Some(lock) = ticket.try_acquire().map_err(lock_failure)? {
+        if let Some(lock) = ticket.try_acquire().map_err(&lock_failure)? {
             break lock;
         }
         if process::is_interrupt_requested() {
@@ -93,8 +93,8 @@ fn hold_lock(folder: &Path, link: &WorkerLink) -> StageResult<()> {
         }
         let holders = (begin.elapsed() > MIN_REPORTED_WAIT).then(|| ticket.describe_holders());
         if holders.is_some() && holders != reported_holders {
-            link.send(&WorkerEvent::Queued(holders.clone().unwrap_or_default()))
-                .map_err(lock_failure)?;
+            let sent = link.send(&WorkerEvent::Queued(holders.clone().unwrap_or_default()));
+            sent.map_err(&lock_failure)?;
             reported_holders = holders;
         }
         thread::sleep(LOCK_POLL_INTERVAL);

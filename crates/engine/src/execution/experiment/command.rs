@@ -53,14 +53,10 @@ pub fn run_command(
         return Ok(());
     }
     for figure in &assignment.figures {
-        let extracted = extract_values(figure, &output, begin, &outcome).map_err(with_stderr)?;
-        let values: Vec<f64> = extracted.into_iter().map(|value| value * figure.factor).collect();
-        if values.iter().any(|value| !value.is_finite()) {
-            let name = &figure.metric.name;
-            let failure =
-                stage_failure(RunStage::Figures, format!("'{name}': its value is not finite"));
-            return Err(with_stderr(failure));
-        }
+        let values = extract_values(figure, &output, begin, &outcome).map_err(|reason| {
+            let reason = format!("'{}': {reason}", figure.metric.name);
+            with_stderr(stage_failure(RunStage::Figures, reason))
+        })?;
         let reported = ReportedMetric::new(figure.metric.clone(), values);
         report.performed.figures.push(reported);
     }
@@ -96,35 +92,31 @@ fn extract_values(
     output: &CapturedOutput,
     begin: Instant,
     outcome: &ProcessOutcome,
-) -> StageResult<Vec<f64>> {
-    let name = &figure.metric.name;
-    let figure_failure =
-        |reason: String| stage_failure(RunStage::Figures, format!("'{name}': {reason}"));
+) -> Result<Vec<f64>, String> {
     let text = output.stream_text(OutputStream::Stdout);
-    match &figure.from {
-        MetricSource::Regex(pattern) => values_by_pattern(pattern, &text).map_err(figure_failure),
-        MetricSource::Json(path) => {
-            value_by_path(path, &text).map_err(figure_failure).map(|value| vec![value])
-        }
+    let mut values = match &figure.from {
+        MetricSource::Regex(pattern) => values_by_pattern(pattern, &text)?,
+        MetricSource::Json(path) => vec![value_by_path(path, &text)?],
         MetricSource::Marks(from, to) => {
             let time_of_mark = |mark: &str| match mark {
                 "start" => Ok(0.0),
                 "process-end" => Ok(outcome.wall_ns as f64),
                 mark => {
                     let named = mark.strip_prefix("mark:").unwrap_or(mark);
-                    let moment = output
-                        .mark_time(named)
-                        .ok_or_else(|| format!("no line begins with 'mark:{named}'"))?;
-                    Ok(moment.duration_since(begin).as_nanos() as f64)
+                    let time = output.mark_time(named).map(|time| time.duration_since(begin));
+                    let time_ns = time.map(|time| time.as_nanos() as f64);
+                    time_ns.ok_or_else(|| format!("no line begins with 'mark:{named}'"))
                 }
             };
-            let (from, to) = (
-                time_of_mark(from).map_err(figure_failure)?,
-                time_of_mark(to).map_err(figure_failure)?,
-            );
-            Ok(vec![to - from])
+            let from = time_of_mark(from)?;
+            vec![time_of_mark(to)? - from]
         }
+    };
+    values.iter_mut().for_each(|value| *value *= figure.factor);
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err("its value is not finite".to_owned());
     }
+    Ok(values)
 }
 
 fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
@@ -132,12 +124,9 @@ fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
     let values: Vec<f64> = regex
         .captures_iter(text)
         .filter_map(|captures| captures.name("value").or_else(|| captures.get(1)))
-        .map(|captures| {
-            let number = captures.as_str().parse::<f64>();
-            number
-                .ok()
-                .filter(|n| n.is_finite())
-                .ok_or_else(|| format!("'{}' is not a number", captures.as_str()))
+        .map(|found| {
+            let number = found.as_str().parse().ok().filter(|number: &f64| number.is_finite());
+            number.ok_or_else(|| format!("'{}' is not a number", found.as_str()))
         })
         .collect::<Result<_, _>>()?;
     if values.is_empty() {

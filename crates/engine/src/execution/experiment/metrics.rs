@@ -33,6 +33,11 @@ pub fn stage_failure(stage: RunStage, reason: impl Into<String>) -> StageFailure
     StageFailure { stage, reason: reason.into(), stderr_tail: String::new() }
 }
 
+/// Returns a function that turns an error into the failure of a stage.
+pub fn stage_error(stage: RunStage) -> impl Fn(anyhow::Error) -> StageFailure {
+    move |error| stage_failure(stage, format!("{error:#}"))
+}
+
 /// Facts observed when the server became ready.
 pub struct ServerReady {
     /// Time from the start of the server until it was ready.
@@ -41,22 +46,16 @@ pub struct ServerReady {
     pub address: SocketAddr,
 }
 
-/// Counters of the load phase.
-pub struct LoadCounters {
-    /// Elapsed time, processor time of the target, and CPU pressure and steal of the machine.
-    pub spent: IntervalUsage,
-    /// Instructions of the target in user mode.
-    pub instructions: Option<u64>,
-}
-
 /// Result of a load.
 pub struct LoadResult {
     /// Metrics of the load, whichever client sent it.
     pub session: Session,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
-    /// Counters during the load.
-    pub counted: LoadCounters,
+    /// Elapsed time, processor time of the target, and CPU pressure and steal of the machine.
+    pub spent: IntervalUsage,
+    /// Instructions of the target in user mode.
+    pub instructions: Option<u64>,
     /// Peak resident memory of all processes of the target together.
     pub peak_rss_bytes: Option<u64>,
     /// Recording of the load phase, if it was profiled.
@@ -90,7 +89,7 @@ fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunRep
     let rate = sample_value("throughput").or(sample_value("requests_per_second"));
     let mean_in_flight =
         rate.zip(sample_value("latency_mean")).map(|(rate, mean_ns)| rate * mean_ns / 1e9);
-    let spent = &result.counted.spent;
+    let spent = &result.spent;
     let attempts = result.load.as_ref().map(|load| load.measured.totals.outcomes.attempts() as f64);
     let requests = attempts.or(rate.map(|rate| rate * spent.elapsed_ns as f64 / 1e9));
     let per_request =
@@ -98,7 +97,7 @@ fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunRep
     let cores = spent.cpu_ns.map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     let peak_rss = result.peak_rss_bytes.map(|bytes| bytes as f64);
-    let instructions = per_request(result.counted.instructions);
+    let instructions = per_request(result.instructions);
     let ready_ns = Some(ready.took_ns as f64);
     let lower = MetricDirection::Lower;
     let higher = MetricDirection::Higher;
@@ -184,12 +183,13 @@ impl<'a> ActiveCounters<'a> {
         ActiveCounters { instructions, interval: ActivityInterval::start(pid) }
     }
 
-    pub fn end(self) -> LoadCounters {
+    /// Returns what the load used, and the number of instructions.
+    pub fn end(self) -> (IntervalUsage, Option<u64>) {
         let spent = self.interval.finish();
         let instructions = self
             .instructions
             .and_then(|(counter, start_count)| Some(counter.read()?.saturating_sub(start_count)));
-        LoadCounters { spent, instructions }
+        (spent, instructions)
     }
 }
 

@@ -7,32 +7,39 @@
 //! the result. A run needs a process of its own, because it may enter another network namespace.
 //! Start at [`serve_request`]; `lifecycle.rs` has the stages of a server. [`target_spec`] builds the
 //! command of a target with its environment.
+//!
+//! Services that a target depends on, such as a database, are ready before the target starts, and
+//! are stopped after it has ended ([`start_service`]).
 
 mod assertions;
 mod command;
 mod lifecycle;
 mod loads;
 mod metrics;
-mod services;
 mod site;
 
-pub use metrics::{RunReport, StageResult, stage_failure};
-pub use services::{RunningService, wait_for_loss};
+pub use metrics::{RunReport, StageResult, stage_error, stage_failure};
 pub use site::RunSite;
 
-use crate::execution::server::UNLIMITED;
+use crate::execution::server::{ReadinessFailure, TAIL_LINES, UNLIMITED, wait_until_ready};
 use anyhow::Context;
 use speedwell_adapters::ProtocolMessage;
-use speedwell_machine::process::{self, ProcessSpec};
+use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
-    BackingService, PlaceholderValue, RunAssignment, ScopedServices, TargetProgram, TargetWork,
+    AssignedPlace, BackingService, PlaceholderValue, RunAssignment, ScopedServices, TargetProgram,
+    TargetWork,
 };
-use speedwell_model::stage_report::StageReport;
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Interval between checks whether a service has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Timeout of one readiness command of a service.
+const READY_COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits for a request on the private channel (docs/reference/protocol.md, "Transport"), performs
 /// it, and sends the result. A request is a run, or services that several runs share.
@@ -64,7 +71,7 @@ pub fn serve_request(
             messages.for_each(drop);
             process::request_interrupt();
         });
-        return services::keep_requested(&request, &mut events, keep_services);
+        return keep_requested(&request, &mut events, keep_services);
     }
     let text = request.get("assignment").context("the request has no assignment")?;
     let assignment: RunAssignment = serde_json::from_str(&text)?;
@@ -97,22 +104,36 @@ fn open_private_channel() -> anyhow::Result<(File, File)> {
     Ok((File::open(path(input))?, OpenOptions::new().write(true).open(path(output))?))
 }
 
-/// Performs a run on this machine, drawing random choices from `seed`. A failure is part of the
-/// report.
-fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
-    let site = RunSite::default();
-    let mut report = RunReport::default();
-    let result = enter_private_network(assignment, &mut report)
-        .and_then(|()| run_with_services(assignment, &site, seed, &mut report));
-    report.performed.failure = result.err();
-    report
+/// Keeps the requested services running with `keep_services`. Reports their addresses, and how they
+/// ended.
+fn keep_requested(
+    request: &ProtocolMessage,
+    events: &mut File,
+    keep_services: impl FnOnce(&ScopedServices, &mut dyn FnMut(&[PlaceholderValue])) -> StageReport,
+) -> anyhow::Result<()> {
+    let services = request.get("services").context("the request has no services")?;
+    let keeping: ScopedServices = serde_json::from_str(&services)?;
+    let mut send_result = Ok(());
+    let performed = keep_services(&keeping, &mut |addresses: &[PlaceholderValue]| {
+        send_result = send_addresses(addresses, events);
+    });
+    send_result?;
+    let ended = ProtocolMessage::new("ended").with("json", serde_json::to_string(&performed)?);
+    Ok(events.write_all(ended.to_string().as_bytes())?)
 }
 
-/// Enters a private network if the assignment requests one; adds a note if that is not permitted.
-/// This process must still have a single thread.
-fn enter_private_network(assignment: &RunAssignment, report: &mut RunReport) -> StageResult<()> {
-    let TargetWork::Server(service) = &assignment.work else { return Ok(()) };
-    if service.private_network
+fn send_addresses(addresses: &[PlaceholderValue], events: &mut File) -> anyhow::Result<()> {
+    let ready = ProtocolMessage::new("ready").with("places", serde_json::to_string(addresses)?);
+    Ok(events.write_all(ready.to_string().as_bytes())?)
+}
+
+/// Performs a run on this machine, drawing random choices from `seed`. A failure is part of the
+/// report. Enters a private network if the assignment requests one, which needs a process with a
+/// single thread; adds a note if that is not permitted.
+fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
+    let mut report = RunReport::default();
+    if let TargetWork::Server(service) = &assignment.work
+        && service.private_network
         && let Err(error) = site::enter_network_namespace()
     {
         report.performed.notes.push(format!(
@@ -120,65 +141,13 @@ fn enter_private_network(assignment: &RunAssignment, report: &mut RunReport) -> 
              machine."
         ));
     }
-    Ok(())
-}
-
-/// Starts the backing services, runs the target, and stops the services in reverse order.
-fn run_with_services(
-    assignment: &RunAssignment,
-    site: &RunSite<'_>,
-    seed: u64,
-    report: &mut RunReport,
-) -> StageResult<()> {
-    let mut placeholders = site.placeholders();
-    placeholders.extend_from_slice(&assignment.place.kept);
-    let services =
-        start_all(&assignment.services, site, assignment.place.ports, &mut placeholders)?;
-    let filled_assignment = assignment.clone().fill_placeholders(&placeholders);
-    let result = run_target(&filled_assignment, site, seed, report);
-    let lost_service = services::find_lost_service(&services);
-    let stop_result = services::stop_all(services, report);
-    // The loss of a service takes precedence over a failure of the target, because the loss may be
-    // the cause.
-    lost_service.map_or_else(|| result.and(stop_result), Err)
-}
-
-/// Starts services in the given order, because a service may need the services before it. Adds the
-/// address of each service to `placeholders`.
-fn start_all(
-    services: &[BackingService],
-    site: &RunSite<'_>,
-    ports: Option<(u16, u16)>,
-    placeholders: &mut Vec<PlaceholderValue>,
-) -> StageResult<Vec<RunningService>> {
-    let mut started = Vec::new();
-    for service in services {
-        let running: RunningService =
-            start_service(&service.clone().fill_placeholders(placeholders), site, ports)
-                .map_err(|failure| services::name_service(&service.name, failure))?;
-        placeholders.extend(running.placeholders());
-        started.push(running);
-    }
-    Ok(started)
-}
-
-/// Starts a service and waits until it is ready.
-///
-/// # Errors
-/// Returns the stage that failed.
-pub fn start_service(
-    service: &BackingService,
-    site: &RunSite<'_>,
-    ports: Option<(u16, u16)>,
-) -> StageResult<RunningService> {
-    let port = lifecycle::pick_port(None, ports, site)?;
-    let address =
-        [("host".to_owned(), site.host().to_string()), ("port".to_owned(), port.to_string())];
-    let service = service.clone().fill_placeholders(&address);
-    let shutdown = site::shutdown(&service.stop);
-    let spec =
-        ProcessSpec { shutdown, limit: UNLIMITED, ..target_spec(&service.program, Some(port)) };
-    RunningService::start(&service, spec, port, site)
+    let (services, place) = (&assignment.services, &assignment.place);
+    let result = with_services(services, place, &mut report, |_, placeholders, report| {
+        let filled = assignment.clone().fill_placeholders(placeholders);
+        run_target(&filled, &RunSite::default(), seed, report)
+    });
+    report.performed.failure = result.err();
+    report
 }
 
 /// Runs services on this machine until an interrupt tells the process to stop them. Once all
@@ -191,15 +160,194 @@ pub fn run_shared_services(
     ready: &mut dyn FnMut(&[PlaceholderValue]),
     report: &mut RunReport,
 ) -> StageResult<()> {
+    with_services(&scope.services, &scope.place, report, |services, _, _| {
+        let addresses = services.iter().flat_map(RunningService::placeholders);
+        ready(&addresses.collect::<Vec<PlaceholderValue>>());
+        wait_for_loss(|| find_lost_service(services))
+    })
+}
+
+/// Starts services on this machine, calls `work` with them and with all placeholders, and stops the
+/// services in reverse order.
+fn with_services(
+    services: &[BackingService],
+    place: &AssignedPlace,
+    report: &mut RunReport,
+    work: impl FnOnce(&[RunningService], &[PlaceholderValue], &mut RunReport) -> StageResult<()>,
+) -> StageResult<()> {
     let site = RunSite::default();
     let mut placeholders = site.placeholders();
-    placeholders.extend_from_slice(&scope.place.kept);
-    let known_count = placeholders.len();
-    let services = start_all(&scope.services, &site, scope.place.ports, &mut placeholders)?;
-    ready(&placeholders[known_count..]);
-    let result = wait_for_loss(|| services::find_lost_service(&services));
-    let stop_result = services::stop_all(services, report);
-    result.and(stop_result)
+    placeholders.extend_from_slice(&place.kept);
+    let mut started: Vec<RunningService> = Vec::new();
+    // A service may need the services before it.
+    for service in services {
+        let filled = service.clone().fill_placeholders(&placeholders);
+        let running = start_service(&filled, &site, place.ports)
+            .map_err(|failure| name_service(&service.name, failure))?;
+        placeholders.extend(running.placeholders());
+        started.push(running);
+    }
+    let result = work(&started, &placeholders, report);
+    let lost_service = find_lost_service(&started);
+    let mut stop_result = Ok(());
+    for service in started.into_iter().rev() {
+        let name = service.name.clone();
+        let stopped = service.stop(report).map_err(|failure| name_service(&name, failure));
+        stop_result = stop_result.and(stopped);
+    }
+    // The loss of a service takes precedence over a failure of the target, because the loss may be
+    // the cause.
+    lost_service.map_or_else(|| result.and(stop_result), Err)
+}
+
+/// A service that is ready.
+#[derive(Debug)]
+pub struct RunningService {
+    name: String,
+    service: ServiceProcess,
+    host: String,
+    port: u16,
+}
+
+/// Starts a service and waits until it is ready.
+///
+/// # Errors
+/// Returns the stage that failed.
+pub fn start_service(
+    service: &BackingService,
+    site: &RunSite<'_>,
+    ports: Option<(u16, u16)>,
+) -> StageResult<RunningService> {
+    let port = lifecycle::pick_port(None, ports, site)?;
+    let host = site.host().to_string();
+    let address = [("host".to_owned(), host.clone()), ("port".to_owned(), port.to_string())];
+    let definition = service.clone().fill_placeholders(&address);
+    let spec = ProcessSpec {
+        shutdown: site::shutdown(&definition.stop),
+        limit: UNLIMITED,
+        ..target_spec(&definition.program, Some(port))
+    };
+    let ready_spec = definition.ready.as_ref().map(|command| ready_command(&spec, command));
+    let program = spec.program.display().to_string();
+    let begin = Instant::now();
+    let service = ServiceProcess::start(spec)
+        .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
+    let limit = Duration::from_millis(definition.within_ms);
+    let result = wait_until_ready(&service, begin, limit, || match &ready_spec {
+        Some(spec) => run_ready_command(spec),
+        None => lifecycle::find_listener(site, port, service.pid()).map(drop),
+    });
+    match result {
+        Ok(_) => Ok(RunningService { name: definition.name, service, host, port }),
+        Err(failure) => {
+            Err(stop_failed(service, stage_failure(RunStage::Ready, failure.reason(limit))))
+        }
+    }
+}
+
+impl RunningService {
+    /// Returns the placeholders for the address of the service.
+    fn placeholders(&self) -> [PlaceholderValue; 2] {
+        [
+            (format!("{}.host", self.name), self.host.clone()),
+            (format!("{}.port", self.name), self.port.to_string()),
+        ]
+    }
+
+    /// Returns the port of the service.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns a failure if the service has ended by itself.
+    pub fn find_failure(&self) -> Option<StageFailure> {
+        let has_ended = self.service.has_ended() && !process::is_interrupt_requested();
+        has_ended.then(|| stage_failure(RunStage::Alive, "it ended by itself"))
+    }
+
+    /// Stops the service.
+    ///
+    /// # Errors
+    /// Fails if the service had to be killed.
+    pub fn stop(self, report: &mut RunReport) -> StageResult<()> {
+        let outcome = self
+            .service
+            .stop_and_wait()
+            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        report.performed.notes.extend(outcome.describe_leftovers());
+        if outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed) {
+            let reason = "it did not stop when requested and was killed";
+            return Err(StageFailure {
+                stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+                ..stage_failure(RunStage::Stop, reason)
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Adds the name of a service to the reason for its failure.
+fn name_service(name: &str, failure: StageFailure) -> StageFailure {
+    StageFailure { reason: format!("service '{name}': {}", failure.reason), ..failure }
+}
+
+/// Returns the failure of the first service that has ended by itself.
+fn find_lost_service(services: &[RunningService]) -> Option<StageFailure> {
+    let named_failure = |service: &RunningService| {
+        service.find_failure().map(|failure| name_service(&service.name, failure))
+    };
+    services.iter().find_map(named_failure)
+}
+
+/// Waits until the process is interrupted or `find_loss` finds a failure.
+///
+/// # Errors
+/// Returns the failure that `find_loss` found.
+pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
+    while !process::is_interrupt_requested() {
+        if let Some(failure) = find_loss() {
+            return Err(failure);
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}
+
+/// Builds a readiness command with the directory and environment of the service.
+fn ready_command(service_spec: &ProcessSpec, command: &[String]) -> ProcessSpec {
+    let mut parts = command.iter().cloned();
+    let mut spec = ProcessSpec::new(parts.next().unwrap_or_default()).args(parts);
+    spec.limit = READY_COMMAND_TIMEOUT;
+    spec.directory.clone_from(&service_spec.directory);
+    spec.environment.clone_from(&service_spec.environment);
+    spec.unset.clone_from(&service_spec.unset);
+    spec
+}
+
+fn run_ready_command(spec: &ProcessSpec) -> Result<(), ReadinessFailure> {
+    let program = spec.program.display();
+    let outcome = process::run_child(spec, &mut ())
+        .map_err(|error| ReadinessFailure::Never(format!("cannot start '{program}': {error}")))?;
+    match outcome.ended {
+        ProcessEnd::Exit(0) => Ok(()),
+        _ => {
+            let last_line = outcome.stderr.last_lines(1);
+            Err(ReadinessFailure::NotYet(format!("'{program}': {} {last_line}", outcome.ended)))
+        }
+    }
+}
+
+/// Stops a process that failed, and adds its last stderr lines to the failure. If the process had
+/// already ended, also adds its exit to the reason.
+fn stop_failed(service: ServiceProcess, mut failure: StageFailure) -> StageFailure {
+    let has_ended = service.has_ended();
+    if let Ok(outcome) = service.stop_and_wait() {
+        if has_ended {
+            failure.reason = format!("{}: {}", failure.reason, outcome.ended);
+        }
+        failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
+    }
+    failure
 }
 
 /// Runs a target at this site. The services that the target needs must be ready already.
