@@ -176,12 +176,8 @@ impl LoadServer {
         match ready {
             Ok((warning, ready_ns)) => {
                 warnings.extend(warning);
-                Ok(LoadServer {
-                    ready_ns,
-                    cpu_before_ns: None,
-                    command: command.to_owned(),
-                    service,
-                })
+                let command = command.to_owned();
+                Ok(LoadServer { ready_ns, cpu_before_ns: None, command, service })
             }
             Err(StartFailure::Interrupted) => {
                 bail!("interrupted while the server '{command}' was starting")
@@ -204,23 +200,22 @@ impl LoadServer {
     /// # Errors
     /// Fails if waiting for the exit of the server fails.
     pub fn stop(self) -> anyhow::Result<ServerOutcome> {
-        let after_ns = process::cpu_ns_of(self.service.pid());
-        let cpu_ns = after_ns.zip(self.cpu_before_ns);
+        let cpu_ns = process::cpu_ns_of(self.service.pid()).zip(self.cpu_before_ns);
         let has_died = self.service.has_ended();
         let outcome = self
             .service
             .stop_and_wait()
             .with_context(|| format!("cannot wait for the server '{}'", self.command))?;
-        let died = has_died.then(|| outcome.ended.to_string());
         Ok(ServerOutcome {
             command: self.command,
             ready_ns: self.ready_ns,
             cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
-            stderr_tail: match &died {
-                Some(_) => outcome.stderr.last_lines(TAIL_LINES),
-                None => String::new(),
+            stderr_tail: if has_died {
+                outcome.stderr.last_lines(TAIL_LINES)
+            } else {
+                String::new()
             },
-            died,
+            died: has_died.then(|| outcome.ended.to_string()),
         })
     }
 }

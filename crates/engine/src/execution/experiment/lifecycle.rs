@@ -344,7 +344,7 @@ impl RunProfiler {
     pub fn from_request(profiling: Option<&ProfilingOptions>) -> Option<RunProfiler> {
         profiling.map(|options| RunProfiler {
             recorder: match options.tool {
-                ProfilingTool::Auto | ProfilingTool::Perf => ProfileRecorder::new(),
+                ProfilingTool::Auto | ProfilingTool::Perf => ProfileRecorder::detect(),
                 ProfilingTool::V8 => ProfileRecorder::without_perf("the tool is 'v8'"),
             },
             options: *options,
@@ -369,7 +369,7 @@ impl RunProfiler {
             let unavailable = self.recorder.select_tool(Path::new("perf"));
             unavailable.map_err(stage_error(RunStage::Profile))?;
         }
-        let recorded = self.recorder.record_while(spec, Duration::ZERO, output);
+        let recorded = self.recorder.record(spec, output);
         let profiled_run = recorded.map_err(stage_error(RunStage::Profile))?;
         report.profile = Some(profiled_run.profile);
         Ok(profiled_run.outcome)

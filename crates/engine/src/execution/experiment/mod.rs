@@ -409,8 +409,8 @@ fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
 }
 
 /// Returns the value that the variable `name` has after the changes that `spec` already contains.
-fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
-    let found = spec.environment.iter().find(|(variable, _)| variable == name);
+pub(super) fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
+    let found = spec.environment.iter().rev().find(|(variable, _)| variable == name);
     let is_unset = spec.unset.iter().any(|variable| variable == name);
     let inherited = || std::env::var(name).ok().filter(|_| !is_unset);
     found.map(|(_, value)| value.clone()).or_else(inherited)

@@ -209,13 +209,17 @@ impl TargetUrl {
     /// # Errors
     /// Fails if the result is not an HTTP URL.
     pub fn join(&self, reference: &str) -> anyhow::Result<TargetUrl> {
-        if has_scheme(reference) {
-            return Ok(TargetUrl::parse(reference)?.inherit_credentials(self));
-        }
-        if let Some(without_scheme) = reference.strip_prefix("//") {
-            let scheme = if self.is_tls { "https" } else { "http" };
-            return Ok(TargetUrl::parse(&format!("{scheme}://{without_scheme}"))?
-                .inherit_credentials(self));
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let absolute = match reference.strip_prefix("//") {
+            Some(after) => Some(format!("{scheme}://{after}")),
+            None => has_scheme(reference).then(|| reference.to_owned()),
+        };
+        if let Some(absolute) = absolute {
+            let url = TargetUrl::parse(&absolute)?;
+            let origin = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
+            // Name and password are only for the same origin.
+            let inherited = self.credentials.clone().filter(|_| origin(&url) == origin(self));
+            return Ok(TargetUrl { credentials: url.credentials.clone().or(inherited), ..url });
         }
         let (own_path, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
         let path = match reference.chars().next() {
@@ -254,15 +258,6 @@ impl TargetUrl {
         });
         let user = user.unwrap_or_default();
         format!("{scheme}://{user}{}{}", self.authority_of(&self.host), self.path)
-    }
-
-    /// Inherits name and password from `from` if scheme, host and port are the same and this URL
-    /// has none of its own.
-    fn inherit_credentials(self, from: &TargetUrl) -> TargetUrl {
-        let origin = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
-        let own_credentials = self.credentials.clone();
-        let inherited = from.credentials.clone().filter(|_| origin(&self) == origin(from));
-        TargetUrl { credentials: own_credentials.or(inherited), ..self }
     }
 }
 
@@ -382,25 +377,19 @@ fn has_scheme(reference: &str) -> bool {
 
 /// Removes dot segments (RFC 3986, section 5.2.4).
 fn remove_dot_segments(path: &str) -> String {
-    let (path, query) =
-        path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
     let mut segments: Vec<&str> = Vec::new();
-    let parts: Vec<&str> = path.split('/').skip(1).collect();
-    for (index, part) in parts.iter().enumerate() {
-        let is_last = index + 1 == parts.len();
-        match *part {
-            ".." => {
-                segments.pop();
-            }
+    for part in path.split('/').skip(1) {
+        match part {
+            ".." => drop(segments.pop()),
             "." => {}
             part => segments.push(part),
         }
-        if is_last && matches!(*part, "." | "..") {
-            segments.push("");
-        }
     }
-    let suffix = query.map_or(String::new(), |query| format!("?{query}"));
-    format!("/{}{suffix}", segments.join("/"))
+    if path.ends_with("/.") || path.ends_with("/..") {
+        segments.push("");
+    }
+    format!("/{}{query}", segments.join("/"))
 }
 
 /// Formats an address for display.

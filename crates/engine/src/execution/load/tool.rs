@@ -16,7 +16,7 @@ use speedwell_machine::process::{
 use speedwell_model::load::spec::{LoadClient, LoadSpec, format_statuses};
 use speedwell_model::{Case, Sample, Session};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Options that every tool supports, because they set header fields or the concurrency, and options
@@ -202,12 +202,14 @@ fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
     check_supported(&tool, &spec.option_names())?;
     select_expected(&tool, &spec.expect_status)?;
     let request = ToolRequest::from_job(job, body)?;
-    match spec.client {
-        LoadClient::Ab => ab_arguments(spec, &request),
-        LoadClient::Wrk => wrk_arguments(spec, &request),
-        LoadClient::H2load => Ok(h2load_arguments(spec, &request)),
-        _ => autocannon_arguments(spec, &request),
-    }
+    let mut arguments = match spec.client {
+        LoadClient::Ab => ab_arguments(spec, &request)?,
+        LoadClient::Wrk => wrk_arguments(spec, &request)?,
+        LoadClient::H2load => h2load_arguments(spec, &request),
+        _ => autocannon_arguments(spec, &request)?,
+    };
+    arguments.push(job.url.to_string());
+    Ok(arguments)
 }
 
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
@@ -225,15 +227,15 @@ fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
 }
 
 /// The request of a load, prepared for the command line of a tool.
-struct ToolRequest {
-    url: String,
-    kind: RequestKind,
+struct ToolRequest<'a> {
+    kind: &'a RequestKind,
     concurrency: u32,
-    body: Option<PathBuf>,
+    /// Path of the file with the body.
+    body: Option<String>,
 }
 
-impl ToolRequest {
-    fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<ToolRequest> {
+impl<'a> ToolRequest<'a> {
+    fn from_job(job: &'a LoadJob, body: &Path) -> anyhow::Result<ToolRequest<'a>> {
         let [kind] = job.load.kinds.kinds() else {
             bail!("other tools cannot send several kinds of requests");
         };
@@ -248,19 +250,11 @@ impl ToolRequest {
             "the method {} is not supported",
             kind.method
         );
-        let file = match &kind.body {
-            None => None,
-            Some(bytes) => {
-                std::fs::write(body, bytes)?;
-                Some(body.to_owned())
-            }
-        };
-        Ok(ToolRequest {
-            url: job.url.to_string(),
-            kind: kind.clone(),
-            concurrency: closed.concurrency,
-            body: file,
-        })
+        if let Some(bytes) = &kind.body {
+            std::fs::write(body, bytes)?;
+        }
+        let body = kind.body.as_ref().map(|_| body.display().to_string());
+        Ok(ToolRequest { kind, concurrency: closed.concurrency, body })
     }
 
     /// Returns the header fields as name and value. Includes `Connection: close` if the connection
@@ -276,34 +270,27 @@ impl ToolRequest {
         fields
     }
 
-    /// Returns the path of the file with the body.
-    fn body_path(&self) -> Option<std::path::Display<'_>> {
-        self.body.as_ref().map(|file| file.display())
-    }
-
     fn closes_connection(&self) -> bool {
         self.kind.connection == ConnectionOption::Close
     }
 }
 
 /// Converts a duration for tools that accept whole seconds only.
-fn whole_seconds(tool: &str, option: &str, time: Duration) -> anyhow::Result<u64> {
+fn whole_seconds(tool: &str, option: &str, time: Option<Duration>) -> anyhow::Result<Option<u64>> {
     ensure!(
-        time.subsec_nanos() == 0 && time.as_secs() > 0,
+        time.is_none_or(|time| time.subsec_nanos() == 0 && time.as_secs() > 0),
         "{tool} supports only whole seconds for --{option}"
     );
-    Ok(time.as_secs())
+    Ok(time.map(|time| time.as_secs()))
 }
 
 fn duration_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
     let default_time = spec.count.is_none().then_some(DEFAULT_DURATION);
-    let time = spec.time.or(default_time);
-    time.map(|time| whole_seconds(tool, "time", time)).transpose()
+    whole_seconds(tool, "time", spec.time.or(default_time))
 }
 
 fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
-    let limit = spec.timeout;
-    limit.map(|time| whole_seconds(tool, "timeout", time)).transpose()
+    whole_seconds(tool, "timeout", spec.timeout)
 }
 
 fn push_option(arguments: &mut Vec<String>, option: &str, value: impl ToString) {
@@ -337,11 +324,10 @@ fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<St
             _ => push_option(&mut arguments, "-H", format!("{name}: {value}")),
         }
     }
-    push_given(&mut arguments, "-p", request.body_path());
+    push_given(&mut arguments, "-p", request.body.as_ref());
     if request.kind.method != "GET" {
         push_option(&mut arguments, "-m", &request.kind.method);
     }
-    arguments.push(request.url.clone());
     Ok(arguments)
 }
 
@@ -355,7 +341,6 @@ fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<S
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{name}: {value}"));
     }
-    arguments.push(request.url.clone());
     Ok(arguments)
 }
 
@@ -382,10 +367,9 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{}: {value}", name.to_ascii_lowercase()));
     }
-    push_given(&mut arguments, "-d", request.body_path());
+    push_given(&mut arguments, "-d", request.body.as_ref());
     let socket = spec.unix_socket.as_ref().map(|path| format!("unix:{}", path.display()));
     push_given(&mut arguments, "-B", socket);
-    arguments.push(request.url.clone());
     arguments
 }
 
@@ -403,9 +387,8 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{name}={value}"));
     }
-    push_given(&mut arguments, "-i", request.body_path());
+    push_given(&mut arguments, "-i", request.body.as_ref());
     push_given(&mut arguments, "-S", spec.unix_socket.as_ref().map(|path| path.display()));
-    arguments.push(request.url.clone());
     Ok(arguments)
 }
 
