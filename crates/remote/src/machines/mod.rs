@@ -11,14 +11,13 @@ pub mod bundle;
 pub mod check;
 pub mod clean;
 pub mod content_store;
-mod identity;
 mod lease;
 pub(crate) mod local;
 mod lock;
 mod slurm;
 mod ssh;
 
-pub use identity::MachineIdentity;
+pub use check::MachineIdentity;
 pub use lease::{AllocationLease, LeaseComponent};
 pub use local::{JobId, LocalEngine, SHARD_SUBCOMMAND};
 pub use lock::{LockTicket, MachineLock};

@@ -11,7 +11,7 @@ use super::{
     FleetMachine, JobId, JobState, MachineState, SHARD_SUBCOMMAND, SubmittedJob, TaskBatch,
     ensure_in_fleet,
 };
-use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
+use crate::roles::worker::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use speedwell_machine::worker::{

@@ -1,8 +1,8 @@
 //! Connects this process to one role of an experiment on another machine. Start at
 //! [`RoleConnection::open`].
 
+use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use crate::machines::FleetEngine;
-use crate::messages::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use speedwell_engine::execution::experiment::{StageResult, stage_failure};
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerConnection;

@@ -2,7 +2,7 @@
 //! run where and whether they are being measured, waits for the end, cancels, and cleans up. Start
 //! at [`PlacedSession::find`].
 
-use crate::fleet::detached::clean_machines;
+use crate::fleet::clean_machines;
 use crate::machines::clean::CleanSummary;
 use crate::machines::{FleetEngine, FleetMachine, MachineState};
 use anyhow::{Context, Result, ensure};

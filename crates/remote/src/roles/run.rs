@@ -6,12 +6,12 @@
 //! the paths of the programs that are started there.
 
 use super::connection::RoleConnection;
-use crate::load::LoadGenerators;
-use crate::machines::FleetEngine;
-use crate::messages::{
+use super::worker::{
     LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
     WorkerRequest,
 };
+use crate::load::LoadGenerators;
+use crate::machines::FleetEngine;
 use anyhow::{Result, bail};
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::execution::experiment::{
