@@ -14,8 +14,7 @@ use speedwell_config::experiment::{Experiment, ExperimentRequirement, Requiremen
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
 use speedwell_model::{
-    Case, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign, Variant,
-    as_milliseconds,
+    RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign, Variant, as_milliseconds,
 };
 use std::cmp::Ordering;
 use std::path::Path;
@@ -323,24 +322,17 @@ pub fn estimate_from_trial(
         let (job, variant) = (index / plan.variants.len(), index % plan.variants.len());
         let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else { continue };
         estimate.time += Duration::from_nanos(lived_ns * runs);
-        let name = &plan.variants[variant].name;
-        let case = job.case.as_ref();
-        let length = case.and_then(|case| case_load_length(&experiment, case, name));
+        let name = repeated_variant(&plan.variants[variant].name);
+        let length = job.case.as_ref().and_then(|case| {
+            let group = experiment.group_of(case)?;
+            load_length(experiment.assignment(group, case, name, 0).ok()?)
+        });
         if let Some((time, count)) = length {
             estimate.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
             estimate.requests += count * runs;
         }
     }
     Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
-}
-
-fn case_load_length(
-    experiment: &Experiment,
-    case: &Case,
-    variant: &str,
-) -> Option<(Duration, u64)> {
-    let group = experiment.group_of(case)?;
-    load_length(experiment.assignment(group, case, repeated_variant(variant), 0).ok()?)
 }
 
 /// Time and number of requests of a run's load, including its warm-up; `None` for a command.

@@ -411,9 +411,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
         let results = map_concurrently(batch, |(job, variant)| rehearse_job(plan, *job, *variant));
         check_interrupted()?;
         let outcomes = batch.iter().zip(results);
-        failures.extend(
-            outcomes.filter_map(|((_, variant), result)| Some((*variant, result.failure?))),
-        );
+        failures
+            .extend(outcomes.filter_map(|((_, variant), (_, failure))| Some((*variant, failure?))));
     }
     reject_not_started(plan, &failures, pairs.len())
 }
@@ -475,7 +474,8 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     let mut reported: Vec<String> = Vec::new();
     for job in 0..plan.jobs.len() {
         let _activity = announce_trial(job, plan.jobs.len());
-        reported.extend(rehearse_job(plan, job, 0).metrics);
+        let (metrics, _) = rehearse_job(plan, job, 0);
+        reported.extend(metrics);
         check_interrupted()?;
         if settings.metrics.iter().all(|name| reported.contains(name)) {
             return Ok(());
@@ -488,34 +488,29 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     check_metrics(settings, reported.iter().map(String::as_str)).context("in --metric")
 }
 
-/// Result of one rehearsed job.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RehearsalResult {
-    /// Metrics in the order the run reported them.
-    metrics: Vec<String>,
-    /// Why the run failed, if it did.
-    failure: Option<StepFailure>,
-}
-
 /// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
-/// harness can.
-pub(crate) fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
+/// harness can. Returns the metrics in the order in which the run reported them, and why the run
+/// failed, if it did.
+pub(crate) fn rehearse_job(
+    plan: &SessionPlan,
+    job: usize,
+    variant: usize,
+) -> (Vec<String>, Option<StepFailure>) {
     let slot = trial_slot(job, variant);
     let mut context = run_context(plan, &slot, plan.pin.as_ref());
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
     context.is_rehearsal = true;
     let attempt = perform_slot(plan, &slot, &context);
-    let mut rehearsal = RehearsalResult { failure: attempt.failure, ..RehearsalResult::default() };
+    let mut names = Vec::new();
     for mut result in attempt.observations {
         if plan.sampling.clock == ComparedClock::Cpu {
             // Ignore the error if a job reports no processor time: its measured runs will fail and
             // report that.
             let _ = prefer_processor_time(&mut result, plan.design.order);
         }
-        let names = result.metrics.into_iter().map(|metric| metric.name);
-        rehearsal.metrics.extend(names);
+        names.extend(result.metrics.into_iter().map(|metric| metric.name));
     }
-    rehearsal
+    (names, attempt.failure)
 }
 
 /// Announces on the status line how many of the discarded runs are done.

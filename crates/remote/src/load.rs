@@ -265,11 +265,14 @@ pub fn perform_load() -> Result<()> {
         let id = MachineIdentity::of_this_machine().0.id;
         ready = GeneratorReady { id, connect_ns: min_connect_ns(&job) };
     }
-    let link_watch = assignment.is_remote.then(LinkWatch::start);
+    let devices = Path::new(NET_DEVICES);
+    let before = assignment.is_remote.then(|| (list_devices(devices), Instant::now()));
     let Some(result) = send_part(&job, assignment, &link, ready)? else {
         return Ok(());
     };
-    let link_use = link_watch.and_then(|link_watch| link_watch.most_used());
+    let link_use = before.and_then(|(before, started)| {
+        most_used(&before, &list_devices(devices), started.elapsed().as_secs_f64())
+    });
     let report = GeneratorReport { link: link_use, ..result };
     link.send(&GeneratorEvent::Measured(Box::new(report)))?;
     // The coordinator queries the clock once more before it closes the connection.
@@ -336,32 +339,13 @@ fn min_connect_ns(job: &LoadJob) -> Option<u64> {
 /// Network devices in sysfs (sysfs-class-net(5)).
 const NET_DEVICES: &str = "/sys/class/net";
 
+/// The counters of a device at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NetworkDevice {
     name: String,
     bits_per_s: u64,
     received: u64,
     sent: u64,
-}
-
-/// The counters of all devices at one moment.
-#[derive(Debug)]
-pub struct LinkWatch {
-    devices: Vec<NetworkDevice>,
-    started: Instant,
-}
-
-impl LinkWatch {
-    /// Reads the counters now.
-    pub fn start() -> LinkWatch {
-        LinkWatch { devices: list_devices(Path::new(NET_DEVICES)), started: Instant::now() }
-    }
-
-    /// Returns the device with the highest utilization since the start, and this utilization.
-    pub fn most_used(&self) -> Option<(String, f64)> {
-        let seconds = self.started.elapsed().as_secs_f64();
-        most_used(&self.devices, &list_devices(Path::new(NET_DEVICES)), seconds)
-    }
 }
 
 /// Lists the devices with a known speed. The loopback device has none.

@@ -401,8 +401,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 variant: &self.plan.variants[slot.variant].name,
             })?;
         }
-        if self.reject_changed_code(group)? {
-            return Ok(SlotOutcome::Failed);
+        if let Some(failure) = self.find_changed_code(group) {
+            self.emit(&SessionEvent::Failed(&failure))?;
+            return self.finish_slots(group, true);
         }
         let start_reading = self.sensors.read_start();
         let attempts = self.run_attempts(group);
@@ -414,28 +415,27 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         for (slot, attempt) in group.iter().zip(attempts) {
             failed |= self.record_attempt(slot, attempt, kernel_stats)?;
         }
+        self.finish_slots(group, failed)
+    }
+
+    fn finish_slots(&mut self, group: &[PlanSlot], failed: bool) -> anyhow::Result<SlotOutcome> {
         let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
         self.emit(&SessionEvent::SlotsDone(&slots))?;
         Ok(if failed { SlotOutcome::Failed } else { SlotOutcome::Done })
     }
 
-    /// Rejects the slots in `group` if the code of one of them has changed since its first run:
-    /// reports a failure and marks all slots in `group` as done. Returns whether it rejected them.
-    fn reject_changed_code(&mut self, group: &[PlanSlot]) -> anyhow::Result<bool> {
+    /// Returns a failure, and counts it, if the code of one of these slots has changed since its
+    /// first run.
+    fn find_changed_code(&mut self, group: &[PlanSlot]) -> Option<StepFailure> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
-        let changed = group.iter().find_map(|slot| {
+        let (slot, cause) = group.iter().find_map(|slot| {
             let variant = &plan.variants[slot.variant];
             let job = plan.jobs[slot.job].for_variant(&variant.name);
             Some((slot, unchanged.check_files(job, variant)?))
-        });
-        let Some((slot, cause)) = changed else { return Ok(false) };
+        })?;
         *self.consecutive_failures.entry((slot.job, slot.variant)).or_insert(0) += 1;
-        let failure = self.slot_failure(slot, cause);
-        self.emit(&SessionEvent::Failed(&failure))?;
-        let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
-        self.emit(&SessionEvent::SlotsDone(&slots))?;
-        Ok(true)
+        Some(self.slot_failure(slot, cause))
     }
 
     fn run_attempts(&mut self, group: &[PlanSlot]) -> Vec<RunOutcome> {
@@ -560,29 +560,6 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Returns the open jobs whose cases are now all settled. A job has several cases if its file
-    /// starts the cases itself.
-    fn settled_jobs(&mut self) -> Vec<usize> {
-        if !self.stopping_rule.inspects_runs() {
-            return Vec::new();
-        }
-        let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
-        jobs.retain(|job| !self.settled.contains(job));
-        jobs.sort_unstable();
-        let cases: Vec<(usize, Vec<Cow<'_, [Run]>>)> =
-            jobs.iter().map(|job| (*job, group_by_case(&self.runs[job]))).collect();
-        let all_cases: Vec<&[Run]> = cases.iter().flat_map(|(_, c)| c).map(AsRef::as_ref).collect();
-        let mut decisions = self.stopping_rule.settled_cases(&all_cases).into_iter();
-        let mut settled = Vec::new();
-        for (job, cases) in &cases {
-            let decisions: Vec<bool> = decisions.by_ref().take(cases.len()).collect();
-            if decisions.iter().all(|&is_settled| is_settled) {
-                settled.push(*job);
-            }
-        }
-        settled
-    }
-
     fn slot_failure(&self, slot: &PlanSlot, cause: FailureCause) -> StepFailure {
         let job = &self.plan.jobs[slot.job];
         StepFailure {
@@ -597,10 +574,26 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    /// Finishes the cases that are settled. Called when every case has completed its current block.
-    pub fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
-        for job in self.settled_jobs() {
-            self.finish_case(job, later)?;
+    /// Finishes the open jobs whose cases are now all settled. A job has several cases if its file
+    /// starts the cases itself. Called when every case has completed its current block.
+    fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
+        if !self.stopping_rule.inspects_runs() {
+            return Ok(());
+        }
+        let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
+        jobs.retain(|job| !self.settled.contains(job));
+        jobs.sort_unstable();
+        let cases: Vec<Vec<Cow<'_, [Run]>>> =
+            jobs.iter().map(|job| group_by_case(&self.runs[job])).collect();
+        let all_cases: Vec<&[Run]> = cases.iter().flatten().map(AsRef::as_ref).collect();
+        let counts: Vec<usize> = cases.iter().map(Vec::len).collect();
+        let mut decisions = self.stopping_rule.settled_cases(&all_cases).into_iter();
+        drop(cases);
+        for (job, count) in jobs.into_iter().zip(counts) {
+            let decisions: Vec<bool> = decisions.by_ref().take(count).collect();
+            if decisions.iter().all(|&is_settled| is_settled) {
+                self.finish_case(job, later)?;
+            }
         }
         Ok(())
     }

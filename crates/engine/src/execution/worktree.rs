@@ -93,15 +93,12 @@ impl Checkout {
     /// Fails if no checkout contains the folder, or if git is missing.
     pub fn find(folder: &Path) -> Result<Checkout> {
         let query = ["rev-parse", "--show-toplevel", "--git-common-dir", "--show-prefix"];
-        let answer = query_git(folder, &query).map_err(|error| {
-            let is_git_error = matches!(error, GitError::Says(_));
-            let error = anyhow::Error::new(error);
-            if is_git_error {
-                let displayed = folder.display();
-                error.context(format!("'{displayed}' is not in a checkout of a git repository"))
-            } else {
-                error
-            }
+        let answer = query_git(folder, &query).map_err(|error| match error {
+            error @ GitError::Says(_) => anyhow::Error::new(error).context(format!(
+                "'{}' is not in a checkout of a git repository",
+                folder.display()
+            )),
+            error => error.into(),
         })?;
         let mut lines = answer.lines();
         let mut next = || lines.next().unwrap_or_default();
@@ -612,9 +609,8 @@ impl WorktreeEntry {
         let is_retained = |index: usize, other: &WorktreeEntry| {
             index + 1 < MAX_WORKTREES && other.last_used().is_some()
         };
-        for (_, evicted) in
-            others.iter().enumerate().filter(|(index, other)| !is_retained(*index, other))
-        {
+        let numbered = others.iter().enumerate();
+        for (_, evicted) in numbered.filter(|(index, other)| !is_retained(*index, other)) {
             let lock = File::open(&evicted.0);
             if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
                 evicted.remove_contents();
@@ -629,11 +625,7 @@ impl WorktreeEntry {
         let _ = fs::remove_file(self.0.join(BUILT_MARKER));
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let path = entry.path();
-            if !path.is_dir() {
-                let _ = fs::remove_file(&path);
-                continue;
-            }
-            let _ = fs::remove_dir_all(&path);
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
     }
 }

@@ -189,7 +189,7 @@ impl SpoolStream {
                 Ok(line) => line,
                 Err(error) => {
                     self.has_ended |= error == TryRecvError::Disconnected;
-                    break;
+                    return received;
                 }
             };
             if line.starts_with(b"{\"spool\":")
@@ -201,7 +201,6 @@ impl SpoolStream {
                 received.push((spool_id, line));
             }
         }
-        received
     }
 }
 
@@ -269,22 +268,18 @@ impl StaleAttempts {
             }
             is_running
         });
+        let starts = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
+            runs.iter().map(|run| (run.slot, run.started_unix_ms)).collect()
+        };
         let mut rejected = Vec::new();
         for (origin, block) in std::mem::take(&mut self.undelivered) {
             let stored = stored_runs(&block.slots.iter().copied().collect())?;
             if stored.is_empty() {
                 self.undelivered.push((origin, block));
-            } else if !are_same_runs(&stored, &block.runs) {
+            } else if starts(&stored) != starts(&block.runs) {
                 rejected.push((origin, block));
             }
         }
         Ok(rejected)
     }
-}
-
-fn are_same_runs(stored: &[Run], runs: &[Run]) -> bool {
-    let starts = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
-        runs.iter().map(|run| (run.slot, run.started_unix_ms)).collect()
-    };
-    starts(stored) == starts(runs)
 }

@@ -9,12 +9,12 @@
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Size limit for all benchmark files together. A folder that exceeds the limit probably contains
@@ -245,28 +245,17 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     let is_digest = |text: &str| {
         text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
+    let paths: BTreeSet<&Path> = entries.iter().map(|entry| Path::new(&entry.path)).collect();
     for entry in entries {
-        let path = Path::new(&entry.path);
-        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        let is_normalized = !entry.path.is_empty()
-            && !entry.path.contains(['\n', '\0'])
-            && !entry.path.ends_with('/')
-            && !entry.path.contains("//")
-            && !entry.path.split('/').any(|part| part == ".");
+        let is_name = |part: &str| !["", ".", ".."].contains(&part);
         ensure!(
-            is_inside && is_normalized,
+            entry.path.split('/').all(is_name) && !entry.path.contains(['\n', '\0']),
             "the bundle has an invalid path '{}'",
             entry.path.escape_debug()
         );
         ensure!(is_digest(&entry.sha256), "'{}' has no valid digest", entry.path);
-        let mut parents = path.ancestors().skip(1);
-        let is_file = |parent: &Path| {
-            let parent_entry = entries.binary_search_by(|entry| {
-                Path::new(&entry.path).as_os_str().cmp(parent.as_os_str())
-            });
-            parent_entry.is_ok()
-        };
-        ensure!(!parents.any(is_file), "'{}' is inside a file", entry.path);
+        let mut parents = Path::new(&entry.path).ancestors().skip(1);
+        ensure!(!parents.any(|parent| paths.contains(parent)), "'{}' is inside a file", entry.path);
     }
     Ok(())
 }

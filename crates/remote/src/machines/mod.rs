@@ -148,18 +148,21 @@ impl FleetEngine {
     /// Creates the engine that the file describes.
     pub fn from_file(file: &FleetFile) -> FleetEngine {
         let folder = file.folder.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+        let machine = |entry: &MachineEntry| FleetMachine {
+            name: entry.name.clone(),
+            labels: entry.labels.clone(),
+            state: MachineState::Free,
+            folder: entry.folder.clone().unwrap_or_else(|| folder.clone()),
+            binary: entry.binary.clone(),
+        };
+        let machines = file.machines.iter().map(machine).collect();
         match file.engine {
             EngineKind::Slurm => {
                 let (options, entries) = (file.slurm.clone(), file.machines.clone());
                 FleetEngine::Slurm(SlurmEngine::new(options, folder, entries))
             }
-            EngineKind::Ssh => FleetEngine::Ssh(SshEngine::new(
-                listed_machines(file, &folder),
-                file.ssh_config.clone(),
-            )),
-            EngineKind::Local => {
-                FleetEngine::Local(LocalEngine::new(listed_machines(file, &folder)))
-            }
+            EngineKind::Ssh => FleetEngine::Ssh(SshEngine::new(machines, file.ssh_config.clone())),
+            EngineKind::Local => FleetEngine::Local(LocalEngine::new(machines)),
         }
     }
 
@@ -211,10 +214,8 @@ impl FleetEngine {
         (job, spools): (&JobId, &[String]),
         follows: bool,
     ) -> anyhow::Result<Option<ChildStdout>> {
-        match self {
-            FleetEngine::Ssh(ssh) => ssh.reconnect_job(machine, folder, (job, spools), follows),
-            FleetEngine::Local(_) | FleetEngine::Slurm(_) => Ok(None),
-        }
+        let FleetEngine::Ssh(ssh) = self else { return Ok(None) };
+        ssh.reconnect_job(machine, folder, (job, spools), follows)
     }
 
     /// Queries the states of several jobs at once. Returns the states in the order of the jobs.
@@ -265,10 +266,8 @@ impl FleetEngine {
         components: &[LeaseComponent],
         on_wait: &mut dyn FnMut(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<Option<AllocationLease>> {
-        match self {
-            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
-            FleetEngine::Slurm(slurm) => slurm.acquire_lease(name, components, on_wait).map(Some),
-        }
+        let FleetEngine::Slurm(slurm) = self else { return Ok(None) };
+        slurm.acquire_lease(name, components, on_wait).map(Some)
     }
 
     /// From now on, the engine starts work on the machines of this allocation as Slurm job steps
@@ -290,10 +289,8 @@ impl FleetEngine {
         &self,
         allocation: &MachineAllocation,
     ) -> anyhow::Result<Option<String>> {
-        match self {
-            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
-            FleetEngine::Slurm(slurm) => slurm.describe_allocation(allocation),
-        }
+        let FleetEngine::Slurm(slurm) = self else { return Ok(None) };
+        slurm.describe_allocation(allocation)
     }
 
     /// Ends an allocation, whichever process owns it. Returns whether the allocation existed.
@@ -301,10 +298,8 @@ impl FleetEngine {
     /// # Errors
     /// Fails if the engine does not answer.
     pub fn release_allocation(&mut self, allocation: &MachineAllocation) -> anyhow::Result<bool> {
-        match self {
-            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(false),
-            FleetEngine::Slurm(slurm) => slurm.release_allocation(allocation),
-        }
+        let FleetEngine::Slurm(slurm) = self else { return Ok(false) };
+        slurm.release_allocation(allocation)
     }
 
     /// Starts a worker on a machine. `program` is the path of this executable on that machine. The
@@ -341,16 +336,4 @@ fn ensure_in_fleet(machines: &[FleetMachine], name: &str) -> anyhow::Result<()> 
     let is_known = machines.iter().any(|machine| machine.name == name);
     anyhow::ensure!(is_known, "unknown machine '{name}'");
     Ok(())
-}
-
-/// Returns the machines listed in the file; `folder` is the default fleet folder.
-fn listed_machines(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
-    let machine = |entry: &MachineEntry| FleetMachine {
-        name: entry.name.clone(),
-        labels: entry.labels.clone(),
-        state: MachineState::Free,
-        folder: entry.folder.clone().unwrap_or_else(|| folder.to_owned()),
-        binary: entry.binary.clone(),
-    };
-    file.machines.iter().map(machine).collect()
 }

@@ -34,6 +34,7 @@ use speedwell_engine::execution::experiment::{StageResult, stage_error};
 use speedwell_machine::process;
 use speedwell_model::stage_report::RunStage;
 use speedwell_model::{MachineAllocation, MachinePlacement, PlacedMachine, SessionEvent};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use worker::{ProbeReport, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
@@ -375,36 +376,26 @@ fn lease_components(
     machines: &[FleetMachine],
     assignment: &[Vec<usize>],
 ) -> Vec<LeaseComponent> {
-    let suitable: Vec<Vec<usize>> = (roles.iter())
+    let suitable: Vec<BTreeSet<usize>> = (roles.iter())
         .map(|role| {
             (0..machines.len()).filter(|index| is_suitable(role, &machines[*index])).collect()
         })
         .collect();
-    let never_conflicts = |role_machines: &Vec<usize>, other_machines: &Vec<usize>| {
-        role_machines == other_machines
-            || !role_machines.iter().any(|index| other_machines.contains(index))
-    };
     let name = |index: usize| machines[index].name.clone();
-    let component =
-        |(role, (role_machines, assignment)): (&PlacedRole, (&Vec<usize>, &Vec<usize>))| {
-            let others: Vec<String> = (0..machines.len())
-                .filter(|index| !role_machines.contains(index))
-                .map(name)
-                .collect();
-            let length: usize = others.iter().map(|name| name.len() + 1).sum();
-            let is_independent = suitable
-                .iter()
-                .all(|other_machines| never_conflicts(role_machines, other_machines));
-            let scheduler_chooses = is_independent && length <= MAX_LIST_BYTES;
-            let assigned = assignment.iter().map(|index| name(*index));
-            LeaseComponent {
-                machines: role.machines,
-                named_nodes: if scheduler_chooses { Vec::new() } else { assigned.collect() },
-                excluded_nodes: if scheduler_chooses { others } else { Vec::new() },
-            }
-        };
-    let role_choices = roles.iter().zip(suitable.iter().zip(assignment));
-    role_choices.map(component).collect()
+    let mut components = Vec::new();
+    for ((role, own), assigned) in roles.iter().zip(&suitable).zip(assignment) {
+        let others = (0..machines.len()).filter(|index| !own.contains(index));
+        let mut excluded_nodes: Vec<String> = others.map(name).collect();
+        let length: usize = excluded_nodes.iter().map(|name| name.len() + 1).sum();
+        let is_independent = suitable.iter().all(|other| other == own || other.is_disjoint(own));
+        let mut named_nodes = Vec::new();
+        if !is_independent || length > MAX_LIST_BYTES {
+            named_nodes = assigned.iter().map(|index| name(*index)).collect();
+            excluded_nodes.clear();
+        }
+        components.push(LeaseComponent { machines: role.machines, named_nodes, excluded_nodes });
+    }
+    components
 }
 
 /// Whether a machine has the labels of a role and is available.

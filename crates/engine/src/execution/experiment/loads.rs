@@ -100,8 +100,7 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
         return Err(figures_failure(&failure.cause.to_string()));
     }
     let run = session.runs.first().ok_or_else(|| figures_failure("nothing was measured"))?;
-    let is_rate = |name: &str| RATE_METRICS.contains(&name);
-    let reported = run.samples.iter().find(|sample| is_rate(&sample.metric));
+    let reported = run.samples.iter().find(|sample| RATE_METRICS.contains(&&*sample.metric));
     let no_rate = || figures_failure("the results have no throughput");
     let mut rate = reported.ok_or_else(no_rate)?.clone();
     let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
@@ -109,12 +108,7 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     rate.iterations = Some(rate.iterations.unwrap_or(request_count).round());
     rate.elapsed_ns = Some(elapsed_ns);
     report.performed.add_sample(Metric::throughput(), &rate);
-    for sample in run.samples.iter().filter(|s| !is_rate(&s.metric)) {
-        if let Some(metric) = session.metric(&sample.metric) {
-            report.performed.add_metric(metric.clone(), sample.value);
-        }
-    }
-    report.performed.notes.extend(run.notes.iter().cloned());
+    metrics::add_run_metrics(session, run, &RATE_METRICS, report);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use speedwell_machine::process::ProcessOutcome;
 use speedwell_model::assignment::RunAssignment;
 use speedwell_model::load::measurement::{LoadRun, ThreadReport};
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use speedwell_model::{Metric, MetricDirection, Session, StackProfile};
+use speedwell_model::{Metric, MetricDirection, Run, Session, StackProfile};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -64,18 +64,23 @@ pub struct LoadResult {
 
 /// Adds the metrics of a load, and the resources that the server used for it.
 pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
-    let run = result.session.runs.first();
-    for sample in run.into_iter().flat_map(|run| &run.samples) {
-        if let Some(metric) = result.session.metric(&sample.metric) {
-            report.performed.add_metric(metric.clone(), sample.value);
-        }
+    if let Some(run) = result.session.runs.first() {
+        add_run_metrics(&result.session, run, &[], report);
     }
-    let notes = run.into_iter().flat_map(|run| run.notes.iter().cloned());
-    report.performed.notes.extend(notes);
     add_target_cost(result, ready, report);
     if let Some(load) = &result.load {
         add_generator_metrics(load, report);
     }
+}
+
+/// Adds the metrics and notes of a load's run, without the metrics named in `excluded`.
+pub fn add_run_metrics(session: &Session, run: &Run, excluded: &[&str], report: &mut RunReport) {
+    for sample in run.samples.iter().filter(|sample| !excluded.contains(&&*sample.metric)) {
+        if let Some(metric) = session.metric(&sample.metric) {
+            report.performed.add_metric(metric.clone(), sample.value);
+        }
+    }
+    report.performed.notes.extend(run.notes.iter().cloned());
 }
 
 /// Adds the resources that the target used for the load, such as processor time per request, and

@@ -8,7 +8,6 @@
 
 use super::RunReport;
 use crate::execution::load::{self, send_load, wrap_measured};
-use anyhow::Result;
 use rustix::ioctl::{Opcode, Setter, ioctl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::Signal;
@@ -26,7 +25,7 @@ use std::time::Duration;
 /// Sends a load, with its seed, to the server listening at an address, until the load is complete
 /// or the flag is set. Fails if the load cannot be sent completely.
 type LoadSender<'a> =
-    &'a (dyn Fn(&LoadSpec, u64, SocketAddr, &AtomicBool) -> Result<LoadRun> + Sync);
+    &'a (dyn Fn(&LoadSpec, u64, SocketAddr, &AtomicBool) -> anyhow::Result<LoadRun> + Sync);
 
 /// Sends a load from this process.
 fn send_locally(
@@ -34,7 +33,7 @@ fn send_locally(
     seed: u64,
     address: SocketAddr,
     stop: &AtomicBool,
-) -> Result<LoadRun> {
+) -> anyhow::Result<LoadRun> {
     let mut job = load::build_job(spec, seed, LoadShare::ONLY)?;
     // A name such as 'localhost' can resolve to several addresses; use the one on which the server
     // listens.
@@ -130,25 +129,19 @@ pub fn divide_processors(
     report: &mut RunReport,
 ) -> Option<CpuSet> {
     let shares = shares?;
-    let usable = match CpuSet::usable_by_thread() {
-        Ok(usable) => usable,
-        Err(error) => return note_undivided(report, &error.to_string()),
+    let divide = || -> Result<CpuSet, String> {
+        let usable = CpuSet::usable_by_thread().map_err(|error| error.to_string())?;
+        let (target, load) = split_cpus(&usable, shares)
+            .ok_or_else(|| format!("only {} can be used", usable.cpus().len()))?;
+        load.bind_thread().map_err(|error| error.to_string())?;
+        Ok(target)
     };
-    let Some((target, load)) = split_cpus(&usable, shares) else {
-        let reason = format!("only {} can be used", usable.cpus().len());
-        return note_undivided(report, &reason);
+    let note_undivided = |reason: String| {
+        report.performed.notes.push(format!(
+            "The processors were not divided between the target and the load: {reason}."
+        ));
     };
-    match load.bind_thread() {
-        Ok(()) => Some(target),
-        Err(error) => note_undivided(report, &error.to_string()),
-    }
-}
-
-fn note_undivided(report: &mut RunReport, reason: &str) -> Option<CpuSet> {
-    let note =
-        format!("The processors were not divided between the target and the load: {reason}.");
-    report.performed.notes.push(note);
-    None
+    divide().map_err(note_undivided).ok()
 }
 
 /// Gives the target the first processors and the load the last ones, because adjacent processors
