@@ -112,10 +112,8 @@ fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> any
         }
         order::choose_order(plan, trial);
     }
-    match plan.design.describe_order_choice() {
-        Some(choice) => listener.observe(&SessionEvent::Note(&format!("order: {choice}"))),
-        None => Ok(()),
-    }
+    let Some(choice) = plan.design.describe_order_choice() else { return Ok(()) };
+    listener.observe(&SessionEvent::Note(&format!("order: {choice}")))
 }
 
 /// Builds all packages for all variants before the first run. Then no run waits for a build, and
@@ -234,16 +232,12 @@ fn warn_before(
     for warning in warnings.chain(undivided) {
         emit_warning(listener, &warning)?;
     }
-    let counting = plans.plan.design.counting.as_ref();
-    if counting.is_some_and(|counting| !counting.also_timed) {
-        // Instruction counts do not depend on how busy the machine is.
-        return Ok(());
-    }
-    if plans.plan.design.order_choice.is_some() && plans.plan.design.order == RunOrder::Paired {
-        // Pairs were chosen because the machine is busy.
-        return Ok(());
-    }
-    warn_if_busy(listener)
+    let design = &plans.plan.design;
+    // Instruction counts do not depend on how busy the machine is.
+    let is_only_counted = design.counting.as_ref().is_some_and(|counting| !counting.also_timed);
+    // Pairs were chosen because the machine is busy.
+    let has_chosen_pairs = design.order_choice.is_some() && design.order == RunOrder::Paired;
+    if is_only_counted || has_chosen_pairs { Ok(()) } else { warn_if_busy(listener) }
 }
 
 /// Warns if the machine is busy with other work.
@@ -251,10 +245,8 @@ fn warn_before(
 /// # Errors
 /// Fails if the listener fails.
 pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
-    match environment::busy_machine() {
-        Some(sentence) => listener.observe(&SessionEvent::Busy(&sentence)),
-        None => Ok(()),
-    }
+    let Some(sentence) = environment::busy_machine() else { return Ok(()) };
+    listener.observe(&SessionEvent::Busy(&sentence))
 }
 
 /// Returns a warning if the fixed number of runs is too small for any verdict. The number of
@@ -272,23 +264,22 @@ pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<
 
 /// Returns a warning if options for dividing a run into samples do not affect some of the files.
 fn undivided_warning(plan: &SessionPlan) -> Option<String> {
-    let undivided = |job: &&BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
-    let unsupported_option_warning = |job: &BenchmarkJob| {
+    let unsupported = plan.jobs.iter().find_map(|job| {
         let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
-        let name = &job.source.name;
         Some(format!(
-            "The suite of '{name}' has no option for {option}, so the suite's default applies."
+            "The suite of '{}' has no option for {option}, so the suite's default applies.",
+            job.source.name
         ))
-    };
-    if let Some(sentence) = plan.jobs.iter().find_map(unsupported_option_warning) {
-        return Some(sentence);
-    }
-    let job = plan.jobs.iter().find(undivided)?;
-    Some(format!(
-        "'{}' controls its own measurements: --samples, --time, --iterations and \
-         --warmup do not affect it.",
-        job.source.name
-    ))
+    });
+    let divides = |job: &BenchmarkJob| adapters::harness_for(job.source.kind).divides_runs();
+    unsupported.or_else(|| {
+        let undivided = plan.jobs.iter().find(|job| !divides(job))?;
+        Some(format!(
+            "'{}' controls its own measurements: --samples, --time, --iterations and \
+             --warmup do not affect it.",
+            undivided.source.name
+        ))
+    })
 }
 
 /// Rejects a plan if nothing, or only one side, could be measured.
@@ -637,8 +628,7 @@ fn indented_output(failure: &StepFailure) -> String {
 
 fn replay_hint(failure: &StepFailure) -> String {
     match failure.replay.as_str() {
-        "" => String::new(),
-        _ if failure.has_install_hint() => String::new(),
+        line if line.is_empty() || failure.has_install_hint() => String::new(),
         line => format!("\nhint: repeat it with: {line}"),
     }
 }

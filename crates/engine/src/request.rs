@@ -474,18 +474,14 @@ impl SamplingRequest {
 
     /// Warm-up time in nanoseconds, if it is given.
     pub fn warmup_ns(&self) -> Option<u64> {
-        match self.warmup? {
-            WarmupLength::Time(time) => Some(time.as_nanos() as u64),
-            WarmupLength::Executions(_) => None,
-        }
+        let WarmupLength::Time(time) = self.warmup? else { return None };
+        Some(time.as_nanos() as u64)
     }
 
     /// Warm-up executions of a command, if they are given.
     pub fn warmup_executions(&self) -> Option<u32> {
-        match self.warmup? {
-            WarmupLength::Time(_) => None,
-            WarmupLength::Executions(count) => Some(count),
-        }
+        let WarmupLength::Executions(count) = self.warmup? else { return None };
+        Some(count)
     }
 
     /// Returns the rule that finds the steady part of every run, or `None` without `--steady`.

@@ -323,27 +323,21 @@ impl PlanRequest {
 
     /// Decides when to stop measuring a case.
     fn stopping_design(&self, runs: &RunCount, order: RunOrder, builds: u32) -> StoppingDesign {
-        match *runs {
-            RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
-            RunCount::Sequential => StoppingDesign::Sequential {
-                looks: match order {
-                    RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
-                    _ if self.is_confirmation() => {
-                        build_looks(&confirm::CONFIRMATION_LOOKS, builds)
-                    }
-                    _ => build_looks(
-                        &self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
-                        builds,
-                    ),
-                },
-                alpha: if self.is_confirmation() {
-                    confirm::CONFIRMATION_ALPHA
-                } else {
-                    1.0 - self.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
-                },
-                delta: self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA),
-            },
+        if let RunCount::Fixed(runs) = *runs {
+            return StoppingDesign::Fixed { runs };
         }
+        let (looks, alpha) = if self.is_confirmation() {
+            (confirm::CONFIRMATION_LOOKS.to_vec(), confirm::CONFIRMATION_ALPHA)
+        } else {
+            let confidence = self.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
+            (self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS), 1.0 - confidence)
+        };
+        let looks = match order {
+            RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
+            _ => build_looks(&looks, builds),
+        };
+        let delta = self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA);
+        StoppingDesign::Sequential { looks, alpha, delta }
     }
 }
 
@@ -510,10 +504,8 @@ fn capture_environment(
 ) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
-        Some(job) => Some(
-            command_program(job, variant)
-                .unwrap_or_else(|| adapters::resolve_program_for(&job.source, variant)),
-        ),
+        Some(job) => command_program(job, variant)
+            .or_else(|| Some(adapters::resolve_program_for(&job.source, variant))),
         None => variant.program.clone(),
     };
     let described_program = program_of(&plan.variants[0]);

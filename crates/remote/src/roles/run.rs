@@ -7,8 +7,7 @@
 
 use super::connection::RoleConnection;
 use super::worker::{
-    LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
-    WorkerRequest,
+    LoadReply, RequestedLoad, ServiceRequest, TargetRequest, WorkerEvent, WorkerRequest,
 };
 use crate::load::LoadGenerators;
 use crate::machines::FleetEngine;
@@ -224,8 +223,7 @@ impl PlacedRun<'_> {
                 }
                 WorkerEvent::StopLoad => {}
                 WorkerEvent::Done(outcome) => {
-                    let RoleOutcome { performed, load } = *outcome;
-                    (report.performed, report.load) = (performed, load);
+                    *report = *outcome;
                     let failure = report.performed.failure.take();
                     return failure
                         .map_or(Ok(()), |failure| Err(self.attribute_failure(&target, failure)));

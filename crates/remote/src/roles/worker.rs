@@ -23,7 +23,7 @@ use speedwell_model::Environment;
 use speedwell_model::assignment::{BackingService, RunAssignment};
 use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_model::stage_report::{RunStage, StageReport};
+use speedwell_model::stage_report::RunStage;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,19 +93,13 @@ pub(crate) enum WorkerEvent {
     /// The running load has to end.
     StopLoad,
     /// The role has ended, with this outcome.
-    Done(Box<RoleOutcome>),
+    Done(Box<RunReport>),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RequestedLoad {
     pub spec: LoadSpec,
     pub seed: u64,
-}
-
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct RoleOutcome {
-    pub performed: StageReport,
-    pub load: Option<LoadRun>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -155,10 +149,7 @@ pub fn perform_role() -> Result<()> {
         WorkerRequest::RunTarget(request) => run_target_request(&request, &link, &mut report),
     };
     report.performed.failure = result.err();
-    link.send(&WorkerEvent::Done(Box::new(RoleOutcome {
-        performed: report.performed,
-        load: report.load,
-    })))
+    link.send(&WorkerEvent::Done(Box::new(report)))
 }
 
 fn report_probe() -> ProbeReport {

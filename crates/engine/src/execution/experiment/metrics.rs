@@ -4,6 +4,7 @@
 
 use crate::execution::profile::FinishedRecording;
 use rustix::io::read;
+use serde::{Deserialize, Serialize};
 use speedwell_machine::environment::{ActivityInterval, IntervalUsage};
 use speedwell_machine::process::ProcessOutcome;
 use speedwell_model::assignment::RunAssignment;
@@ -15,13 +16,14 @@ use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Everything a run yielded.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RunReport {
     /// Metrics, notes, and the failure if there was one.
     pub performed: StageReport,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
-    /// Profile, if the run was profiled instead of timed.
+    /// Profile, if the run was profiled instead of timed. Only runs on this machine have one.
+    #[serde(skip)]
     pub profile: Option<StackProfile>,
 }
 
