@@ -5,7 +5,7 @@
 //! [`PreparedPlan::read`](crate::PreparedPlan::read) reads the file.
 
 use crate::{EventListener, MeasureRequest, PlanRequest};
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::plan::SessionPlan;
@@ -13,9 +13,7 @@ use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
-use speedwell_model::{
-    RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign, Variant, as_milliseconds,
-};
+use speedwell_model::{RunCount, RunOrder, SessionEvent, StoppingDesign, Variant, as_milliseconds};
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -98,15 +96,10 @@ pub(crate) fn apply_file_plan(
         plan.sampling.runs = RunCount::Fixed(runs);
         plan.design.stopping = StoppingDesign::Fixed { runs };
     }
-    plan.sampling = SamplingOptions {
-        precision: sampling.precision.or(file_plan.precision),
-        timeout_ms: as_milliseconds(file_plan.timeout),
-        budget_ms: plan
-            .sampling
-            .budget_ms
-            .or(file_plan.budget.filter(|_| sampling.runs.is_none()).map(as_milliseconds)),
-        ..plan.sampling.clone()
-    };
+    plan.sampling.precision = sampling.precision.or(file_plan.precision);
+    plan.sampling.timeout_ms = as_milliseconds(file_plan.timeout);
+    let file_budget = file_plan.budget.filter(|_| sampling.runs.is_none());
+    plan.sampling.budget_ms = plan.sampling.budget_ms.or(file_budget.map(as_milliseconds));
     if !request.execution.excludes_blocks() {
         plan.design.order = match file_plan.order {
             RunOrder::Alternate => RunOrder::Alternate,
@@ -135,11 +128,13 @@ pub(crate) fn check_requirements(
     let requirements = experiment.requirements.iter();
     let unmet = requirements.filter_map(|requirement| describe_missing(requirement, listener));
     let missing: Vec<String> = unmet.collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        bail!("requirements of '{}' are not met:\n  {}", experiment.name, missing.join("\n  "))
-    }
+    ensure!(
+        missing.is_empty(),
+        "requirements of '{}' are not met:\n  {}",
+        experiment.name,
+        missing.join("\n  ")
+    );
+    Ok(())
 }
 
 /// Describes an unmet requirement in one line; `None` if it is met.

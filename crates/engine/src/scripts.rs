@@ -85,20 +85,13 @@ pub fn execute_scripts(
         .into_iter()
         .map(|description| plan_script(&description, request).map(|plan| (description, plan)))
         .collect::<anyhow::Result<_>>()?;
-    execute_files(&plans, observer)
-}
-
-/// Executes one file after the other, like the drivers of Node.js. Within a file, the runs of
-/// several variants are shuffled.
-fn execute_files(
-    plans: &[(BenchmarkDescription, SessionPlan)],
-    observer: &mut dyn SessionObserver,
-) -> anyhow::Result<()> {
+    // Like the drivers of Node.js, execute one file after the other. Within a file, the runs of
+    // several variants are shuffled.
     let runs = plans.iter().map(|(_, plan)| plan.slots().len()).sum();
     let cases = plans.iter().map(|(_, plan)| plan.jobs.len()).sum();
     observer.observe(&SessionEvent::Started { runs, is_upper_bound: false, cases, done: 0 })?;
     let mut session_end = SessionEnd::Complete;
-    for (description, plan) in plans {
+    for (description, plan) in &plans {
         if let Some(failure) = &description.failure {
             observer.observe(&SessionEvent::Failed(failure))?;
         }
@@ -159,7 +152,7 @@ fn plan_script(
     Ok(plan_request.build_plan(request.variants.clone(), &suite))
 }
 
-/// Forwards the events of one file, except its start and its end: [`execute_files`] reports one
+/// Forwards the events of one file, except its start and its end: [`execute_scripts`] reports one
 /// start and one end for all files.
 struct InnerEvents<'a>(&'a mut dyn SessionObserver);
 

@@ -651,20 +651,15 @@ pub fn worktree_variables(worktree: &VariantWorktree) -> Vec<(String, String)> {
 
 /// Expands placeholders of the command; `${worktree}` is left to the shell.
 fn fill_placeholders(command: &str, worktree: &VariantWorktree) -> String {
-    let mut expanded = command.to_owned();
+    let mut filled = command.to_owned();
     let folder = worktree.folder.to_string_lossy();
     for (name, value) in [("{worktree}", quote(&folder)), ("{revision}", worktree.revision.clone())]
     {
-        let parts: Vec<&str> = expanded.split(name).collect();
-        let mut filled = parts[0].to_owned();
-        for part in &parts[1..] {
-            let is_variable = filled.ends_with('$');
-            filled.push_str(if is_variable { name } else { &value });
-            filled.push_str(part);
-        }
-        expanded = filled;
+        let variable = format!("${name}");
+        let parts = filled.split(&variable).map(|part| part.replace(name, &value));
+        filled = parts.collect::<Vec<String>>().join(&variable);
     }
-    expanded
+    filled
 }
 
 /// Checks out submodules from the user's checkout, which needs no network. Skips submodules that

@@ -366,16 +366,13 @@ fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
 fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
     if !spec.is_open() {
         let concurrency = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
-        let count = spec.count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        if let Some(count) = count.filter(|count| *count < concurrency) {
-            // The default concurrency is reduced later; one that the user gave is rejected.
-            ensure!(
-                spec.concurrency.is_none(),
-                "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \
-                 -c {count}, or a greater -n"
-            );
-        }
-        let reduced_concurrency = concurrency.min(count.unwrap_or(concurrency));
+        let count = spec.count.map_or(u32::MAX, |count| u32::try_from(count).unwrap_or(u32::MAX));
+        // The default concurrency is reduced; one that the user gave is rejected.
+        ensure!(
+            concurrency <= count || spec.concurrency.is_none(),
+            "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \
+             -c {count}, or a greater -n"
+        );
         let think = match spec.think {
             None => ThinkTime::None,
             Some(pause) if pause.is_random => {
@@ -383,7 +380,7 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
             }
             Some(pause) => ThinkTime::Fixed(saturating_nanos(pause.length)),
         };
-        return Ok(PacingModel::Closed(ClosedPace::new(reduced_concurrency, think)?));
+        return Ok(PacingModel::Closed(ClosedPace::new(concurrency.min(count), think)?));
     }
     let mut stages = Vec::new();
     for ramp in &spec.ramp {
@@ -435,16 +432,15 @@ fn connection_range(
             Ok((connections, connections))
         }
         PacingModel::Open(_) => {
-            let max_connections = spec.max_connections;
             let initial = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
-            if let (Some(max_connections), Some(initial)) = (max_connections, spec.concurrency) {
-                ensure!(
-                    initial <= max_connections,
-                    "{initial} initial connections are more than --max-connections {max_connections}"
-                );
-            }
-            let limit = max_connections.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(initial));
-            Ok((initial.min(limit), limit))
+            let default_max = DEFAULT_MAX_CONNECTIONS.max(initial);
+            let max_connections = spec.max_connections.unwrap_or(default_max);
+            // The default number of connections is reduced; one that the user gave is rejected.
+            ensure!(
+                initial <= max_connections || spec.concurrency.is_none(),
+                "{initial} initial connections are more than --max-connections {max_connections}"
+            );
+            Ok((initial.min(max_connections), max_connections))
         }
     }
 }

@@ -100,11 +100,10 @@ fn parse_kinds(
 /// Adds a hint to a parse error. The message of the error already shows its position, on several
 /// lines.
 fn add_hint(error: &toml::de::Error) -> anyhow::Error {
-    const KNOWN: [&str; 7] = ["name", "weight", "method", "path", "headers", "body", "body-file"];
     let hint = if error.message().contains("unknown field") {
-        format!("\nhint: the keys of a request are {}", KNOWN.join(", "))
+        "\nhint: the keys of a request are name, weight, method, path, headers, body, body-file"
     } else {
-        String::new()
+        ""
     };
     anyhow::anyhow!("{}{hint}", error.to_string().trim_end())
 }
@@ -221,13 +220,11 @@ fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<(Stri
 }
 
 fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<(String, String)>> {
-    match &spec.user {
-        None => Ok(url.credentials.clone()),
-        Some(text) => match text.split_once(':') {
-            Some((name, password)) => Ok(Some((name.to_owned(), password.to_owned()))),
-            None => bail!("cannot parse --user: expected NAME:PASSWORD, where either may be empty"),
-        },
-    }
+    let Some(text) = &spec.user else { return Ok(url.credentials.clone()) };
+    let (name, password) = text
+        .split_once(':')
+        .context("cannot parse --user: expected NAME:PASSWORD, where either may be empty")?;
+    Ok(Some((name.to_owned(), password.to_owned())))
 }
 
 fn header_field(name: &str, value: &str) -> (String, Vec<u8>) {
@@ -249,10 +246,7 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
 fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
-        None => match text.strip_suffix(';') {
-            Some(name) => (name, Some("")),
-            None => bail!("expected the form 'Name: value'"),
-        },
+        None => (text.strip_suffix(';').context("expected the form 'Name: value'")?, Some("")),
     };
     set_header(kind, name, value);
     Ok(())
