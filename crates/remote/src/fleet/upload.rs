@@ -65,9 +65,8 @@ pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
     let (mut sources, mut prefixes) = map_folders(plan_folders(plan))?;
     let sent_folders = sources.clone();
     for (index, from) in plan_programs(plan).into_iter().enumerate() {
-        let is_sent = sent_folders.iter().any(|source| match source {
-            BundleSource::Folder { from: folder, .. } => from.starts_with(folder),
-            _ => false,
+        let is_sent = sent_folders.iter().any(|source| {
+            matches!(source, BundleSource::Folder { from: folder, .. } if from.starts_with(folder))
         });
         if is_sent && !is_ignored(&from) {
             continue;
@@ -134,10 +133,8 @@ impl PlanFolders {
             let root = project::project_root(folder).unwrap_or(folder);
             self.add_folder(root.to_owned());
         }
-        let containing = named
-            .into_iter()
-            .filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
-        self.named.extend(containing.map(Path::to_owned));
+        let contains = |folder: &&Path| file.starts_with(folder) && *folder != Path::new("/");
+        self.named.extend(named.into_iter().filter(contains).map(Path::to_owned));
     }
 
     fn add_folder(&mut self, sent: PathBuf) {
@@ -180,17 +177,14 @@ fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 /// Returns the programs that the plan names by an absolute path outside the system folders. A name
 /// without a path refers to a program installed on the machine.
 fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
-    let is_user_program = |path: &PathBuf| {
+    let is_user_program = |path: &Path| {
         path.is_absolute()
             && path.is_file()
             && !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
     };
-    let programs = plan
-        .variants
-        .iter()
-        .flat_map(|variant| [variant.program.clone(), variant.artifact.clone()])
-        .flatten();
-    programs.filter(is_user_program).collect()
+    let variants = plan.variants.iter();
+    let programs = variants.flat_map(|variant| [&variant.program, &variant.artifact]).flatten();
+    programs.filter(|path| is_user_program(path)).cloned().collect()
 }
 
 /// Whether git ignores the program, as is usual for build output.

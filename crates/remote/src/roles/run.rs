@@ -12,6 +12,7 @@ use super::worker::{
 use crate::load::LoadGenerators;
 use crate::machines::FleetEngine;
 use anyhow::{Result, bail};
+use speedwell_adapters::plan::RelocationMap;
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::execution::experiment::{
     self, RunReport, StageResult, stage_error, stage_failure, wait_for_loss,
@@ -330,12 +331,7 @@ impl FolderMapping<'_> {
     }
 
     fn map_path(self, path: &Path) -> PathBuf {
-        match path.strip_prefix(self.from) {
-            // Joining an empty path would append a slash.
-            Ok(inside) if inside.as_os_str().is_empty() => self.to.to_owned(),
-            Ok(inside) => self.to.join(inside),
-            Err(_) => path.to_owned(),
-        }
+        RelocationMap::new([(self.from.to_owned(), self.to.to_owned())]).map_path(path)
     }
 
     /// Rewrites the folder wherever it occurs in a string, as in `--data=/here/x`.

@@ -13,7 +13,8 @@ use speedwell_load::pace::PacingModel;
 use speedwell_machine::process::{
     self as process, ProcessEnd, ProcessSpec, ScratchFolder, resolve_program,
 };
-use speedwell_model::load::spec::{LoadClient, LoadSpec, format_statuses};
+use speedwell_model::load::spec::LoadClient::{self, Ab, Autocannon, H2load, Wrk};
+use speedwell_model::load::spec::{LoadSpec, format_statuses};
 use speedwell_model::{Case, Sample, Session};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -46,94 +47,52 @@ const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 /// for which it reserves memory. No single thread sends more requests per second.
 const MAX_AB_RATE: u64 = 250_000;
 
-/// A tool: its name, and the options it supports besides [`COMMON_OPTIONS`].
+/// Options that some tools support, besides [`COMMON_OPTIONS`].
+const TOOL_OPTIONS: [(&str, &[LoadClient]); 15] = [
+    ("count", &[Ab, H2load, Autocannon]),
+    ("time", &[Ab, Wrk, H2load, Autocannon]),
+    ("threads", &[Wrk, H2load, Autocannon]),
+    ("no-keepalive", &[Ab, Wrk, Autocannon]),
+    ("request", &[Ab, Autocannon]),
+    ("data", &[Ab, H2load, Autocannon]),
+    ("body-file", &[Ab, H2load, Autocannon]),
+    ("timeout", &[Ab, Wrk, H2load, Autocannon]),
+    ("http1.0", &[Ab]),
+    ("bind", &[Ab]),
+    ("http2", &[H2load]),
+    ("streams", &[H2load]),
+    ("pipeline", &[H2load, Autocannon]),
+    ("warmup", &[H2load]),
+    ("unix-socket", &[H2load, Autocannon]),
+];
+
+/// Why a tool does not support an option.
+const REASONS: [(LoadClient, &str, &str); 6] = [
+    (Ab, "threads", "it has one thread"),
+    (Wrk, "count", "it stops after a given time, not after a number of requests"),
+    (Wrk, "request", "it needs a script for that"),
+    (Wrk, "data", "it needs a script for that"),
+    (H2load, "rate", "its rate is per connection"),
+    (Autocannon, "rate", "it sends the requests of each second in one burst"),
+];
+
+/// How a tool counts responses.
 struct ToolSupport {
-    name: &'static str,
-    options: &'static [&'static str],
+    client: LoadClient,
     /// Statuses that the tool counts as success. The tool does not tell them apart.
     success_statuses: RangeInclusive<u16>,
     /// Whether the tool counts responses with other statuses separately from errors.
     counts_others: bool,
-    reasons: &'static [(&'static str, &'static str)],
 }
 
-const AB_SUPPORT: ToolSupport = ToolSupport {
-    name: "ab",
-    options: &[
-        "count",
-        "time",
-        "no-keepalive",
-        "request",
-        "data",
-        "body-file",
-        "timeout",
-        "http1.0",
-        "bind",
-    ],
-    success_statuses: SUCCESS_STATUSES,
-    counts_others: true,
-    reasons: &[("threads", "it has one thread")],
-};
-
-const WRK_SUPPORT: ToolSupport = ToolSupport {
-    name: "wrk",
-    options: &["time", "threads", "no-keepalive", "timeout"],
-    success_statuses: 200..=399,
-    counts_others: true,
-    reasons: &[
-        ("count", "it stops after a given time, not after a number of requests"),
-        ("request", "it needs a script for that"),
-        ("data", "it needs a script for that"),
-    ],
-};
-
-const H2LOAD_SUPPORT: ToolSupport = ToolSupport {
-    name: "h2load",
-    options: &[
-        "count",
-        "time",
-        "threads",
-        "http2",
-        "streams",
-        "pipeline",
-        "warmup",
-        "data",
-        "body-file",
-        "timeout",
-        "unix-socket",
-    ],
-    success_statuses: SUCCESS_STATUSES,
-    counts_others: false,
-    reasons: &[("rate", "its rate is per connection")],
-};
-
-const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
-    name: "autocannon",
-    options: &[
-        "count",
-        "time",
-        "threads",
-        "request",
-        "data",
-        "body-file",
-        "pipeline",
-        "timeout",
-        "no-keepalive",
-        "unix-socket",
-    ],
-    success_statuses: SUCCESS_STATUSES,
-    counts_others: true,
-    reasons: &[("rate", "it sends the requests of each second in one burst")],
-};
-
 fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
-    match client {
-        LoadClient::Ab => Ok(AB_SUPPORT),
-        LoadClient::Wrk => Ok(WRK_SUPPORT),
-        LoadClient::H2load => Ok(H2LOAD_SUPPORT),
-        LoadClient::Autocannon => Ok(AUTOCANNON_SUPPORT),
+    let (success_statuses, counts_others) = match client {
+        Ab | Autocannon => (SUCCESS_STATUSES, true),
+        Wrk => (200..=399, true),
+        H2load => (SUCCESS_STATUSES, false),
         LoadClient::Builtin => bail!("our own generator needs no command"),
-    }
+    };
+    Ok(ToolSupport { client, success_statuses, counts_others })
 }
 
 /// One of the two counts of responses that a tool reports.
@@ -173,7 +132,7 @@ fn select_expected(
     bail!(
         "{} cannot count {} as success: it {counts}\n\
          hint: Speedwell's own generator can: leave out --client (or the key 'client' of a file)",
-        tool.name,
+        tool.client.name(),
         formatted.join(", ")
     )
 }
@@ -203,9 +162,9 @@ fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
     select_expected(&tool, &spec.expect_status)?;
     let request = ToolRequest::from_job(job, body)?;
     let mut arguments = match spec.client {
-        LoadClient::Ab => ab_arguments(spec, &request)?,
-        LoadClient::Wrk => wrk_arguments(spec, &request)?,
-        LoadClient::H2load => h2load_arguments(spec, &request),
+        Ab => ab_arguments(spec, &request)?,
+        Wrk => wrk_arguments(spec, &request)?,
+        H2load => h2load_arguments(spec, &request),
         _ => autocannon_arguments(spec, &request)?,
     };
     arguments.push(job.url.to_string());
@@ -213,15 +172,18 @@ fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
-    let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool.options.contains(&name);
+    let tool_options = TOOL_OPTIONS.iter().filter(|(_, tools)| tools.contains(&tool.client));
+    let tool_options: Vec<&str> = tool_options.map(|(option, _)| *option).collect();
+    let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool_options.contains(&name);
     let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
     let Some(first) = unsupported.first() else { return Ok(()) };
     let names: Vec<String> = unsupported.iter().map(|name| format!("--{name}")).collect();
-    let known = tool.reasons.iter().find(|(name, _)| name == first);
-    let reason = known.map_or(String::new(), |(_, reason)| format!(": {reason}"));
+    let mut reasons = REASONS.iter().filter(|(client, ..)| *client == tool.client);
+    let known = reasons.find(|(_, option, _)| option == first);
+    let reason = known.map_or(String::new(), |(_, _, reason)| format!(": {reason}"));
     bail!(
         "{} does not support {}{reason}\nhint: leave it out, or leave out --client",
-        tool.name,
+        tool.client.name(),
         names.join(", ")
     )
 }
@@ -243,7 +205,7 @@ impl<'a> ToolRequest<'a> {
             bail!("other tools cannot send requests on a schedule");
         };
         let client = job.spec.client;
-        let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
+        let has_method = matches!(client, Ab | Autocannon);
         let default_method = if kind.body.is_some() { "POST" } else { "GET" };
         ensure!(
             has_method || kind.method == default_method,
@@ -474,7 +436,6 @@ mod tests {
 
     #[test]
     fn expected_statuses_must_match_a_count_of_the_tool() {
-        use LoadClient::{Ab, Autocannon, H2load, Wrk};
         for client in [Ab, Wrk, H2load, Autocannon] {
             assert_eq!(expectation_of(client, &[]), Ok(ExpectedCount::Good));
             assert_eq!(expectation_of(client, &[200..=200]), Ok(ExpectedCount::Good));
