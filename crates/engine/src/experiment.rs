@@ -5,7 +5,7 @@
 //! [`PreparedPlan::read`](crate::PreparedPlan::read) reads the file.
 
 use crate::{EventListener, MeasureRequest, PlanRequest};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::plan::SessionPlan;
@@ -57,7 +57,7 @@ pub(crate) fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSe
 pub(crate) fn build_variants(
     experiment: &Experiment,
     request: &MeasureRequest,
-) -> anyhow::Result<Vec<Variant>> {
+) -> Result<Vec<Variant>> {
     let current_variable = |name: &str| std::env::var(name).ok();
     let mut variants = Vec::new();
     for variant in &experiment.variants {
@@ -124,7 +124,7 @@ pub(crate) fn apply_file_plan(
 pub(crate) fn check_requirements(
     experiment: &Experiment,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let requirements = experiment.requirements.iter();
     let unmet = requirements.filter_map(|requirement| describe_missing(requirement, listener));
     let missing: Vec<String> = unmet.collect();
@@ -293,7 +293,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
 ///
 /// # Errors
 /// Fails if the definition was stored by a version of this program with a different grammar.
-pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEstimate>> {
+pub fn estimate_loads(plan: &SessionPlan) -> Result<Option<ExperimentEstimate>> {
     let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
     estimate_from_trial(plan, &untimed)
 }
@@ -309,7 +309,7 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 pub fn estimate_from_trial(
     plan: &SessionPlan,
     lived_ns: &[Option<u64>],
-) -> anyhow::Result<Option<ExperimentEstimate>> {
+) -> Result<Option<ExperimentEstimate>> {
     let Some(experiment) = plan.experiment()? else { return Ok(None) };
     let runs = u64::from(plan.runs_per_variant());
     let mut estimate = ExperimentEstimate::default();

@@ -10,6 +10,7 @@ use crate::execution::{join_thread, perform_slot, run_context};
 use crate::pairs;
 use crate::rehearsal::{announce_trial, rehearse_job, trial_slot};
 use crate::session::LOOKS_AT_PAIRS;
+use anyhow::Result;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::{RunOutcome, RunResult, SourceKind};
 use speedwell_machine::environment::{UnknownActivity, observe_contention};
@@ -60,7 +61,7 @@ pub(crate) struct OrderTrial {
 ///
 /// # Errors
 /// Fails if the user interrupts. Failures of the programs are part of the result.
-pub(crate) fn run_trial(plan: &SessionPlan) -> anyhow::Result<OrderTrial> {
+pub(crate) fn run_trial(plan: &SessionPlan) -> Result<OrderTrial> {
     let mut trial = OrderTrial::default();
     for job in 0..plan.jobs.len() {
         for variant in 0..plan.variants.len() {
@@ -79,7 +80,7 @@ pub(crate) fn run_trial(plan: &SessionPlan) -> anyhow::Result<OrderTrial> {
 }
 
 impl OrderTrial {
-    fn add_runs(&mut self, plan: &SessionPlan, job: usize, variant: usize) -> anyhow::Result<()> {
+    fn add_runs(&mut self, plan: &SessionPlan, job: usize, variant: usize) -> Result<()> {
         let is_clear = |share: f64| !(MIN_DOUBTFUL_SHARE..1.0 - MAX_BLOCKED_SHARE).contains(&share);
         let (outcome, shares) = try_run(plan, &trial_slot(job, variant), is_clear)?;
         self.runs += 1;
@@ -109,7 +110,7 @@ pub(crate) fn try_run(
     plan: &SessionPlan,
     slot: &PlanSlot,
     is_clear: impl Fn(f64) -> bool,
-) -> anyhow::Result<(RunOutcome, Vec<TrialShares>)> {
+) -> Result<(RunOutcome, Vec<TrialShares>)> {
     let kind = plan.jobs[slot.job].source.kind;
     if matches!(kind, SourceKind::Snippet(language) if language.is_compiled()) {
         // A short run compiles the snippet, so that looks at its threads do not find the compiler.

@@ -12,7 +12,7 @@
 
 use crate::order;
 use crate::rehearsal::{announce_trial, trial_slot};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
     BenchmarkSource, KnownAdapters, RunResult, SourceKind, check_countable, discover,
@@ -33,7 +33,7 @@ const HINT: &str = "hint: --order blocks";
 ///
 /// # Errors
 /// Fails at the first such target.
-pub fn check_targets(targets: &[String], directory: &Path) -> anyhow::Result<()> {
+pub fn check_targets(targets: &[String], directory: &Path) -> Result<()> {
     let adapters = KnownAdapters::new(targets, directory)?;
     let sources =
         |target: &String| discover::find_sources(target, directory, &adapters).unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn check_targets(targets: &[String], directory: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-fn check_source(source: &BenchmarkSource) -> anyhow::Result<()> {
+fn check_source(source: &BenchmarkSource) -> Result<()> {
     if let Some(suite) = source.suite.as_deref() {
         ensure!(
             suite.may_report_processor_time(),
@@ -59,7 +59,7 @@ fn check_source(source: &BenchmarkSource) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if there is nothing to pair, processor time is missing, or the work waits.
-pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_paired(plan: &SessionPlan) -> Result<()> {
     check_kinds(plan)?;
     let trials = run_trials(plan)?;
     let lacks_cpu_time =
@@ -76,7 +76,7 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
 
 /// Rejects work of the baseline that waits. `consequence` completes the message by saying why
 /// waiting is a problem.
-fn reject_waiting(trials: &[PairTrial], baseline: &str, consequence: &str) -> anyhow::Result<()> {
+fn reject_waiting(trials: &[PairTrial], baseline: &str, consequence: &str) -> Result<()> {
     let mut waiting = trials.iter().filter(|trial| trial.busy < MIN_BUSY_SHARE);
     let Some(first) = waiting.next() else { return Ok(()) };
     let others = match waiting.count() {
@@ -95,7 +95,7 @@ fn reject_waiting(trials: &[PairTrial], baseline: &str, consequence: &str) -> an
 ///
 /// # Errors
 /// Fails if the plan has nothing to pair, or work of several processes or workers.
-pub fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_kinds(plan: &SessionPlan) -> Result<()> {
     ensure!(
         plan.variants.len() > 1,
         "'--order paired' compares the variants in pairs of runs, but there is only one variant\n{HINT}"
@@ -130,7 +130,7 @@ pub struct PairTrial {
 
 /// Runs the baseline of every case once, one after the other, and again while it seems to wait.
 /// Failures are left for the session to report.
-fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
+fn run_trials(plan: &SessionPlan) -> Result<Vec<PairTrial>> {
     let mut trials: Vec<PairTrial> = Vec::new();
     for job in 0..plan.jobs.len() {
         let _activity = announce_trial(job, plan.jobs.len());
@@ -180,7 +180,7 @@ const COUNTING_HINT: &str = "hint: leave out --metric instructions";
 /// # Errors
 /// Fails if valgrind is missing, if the instructions of a benchmark cannot be counted, or if an
 /// option of the plan applies only to times.
-pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
+pub fn prepare_counting(plan: &mut SessionPlan) -> Result<()> {
     check_plan(plan)?;
     let tool = valgrind_version()?;
     if let Some(counting) = &mut plan.design.counting {
@@ -212,7 +212,7 @@ fn one_sample(iterations: u64) -> SampleDivision {
 }
 
 /// Checks the conditions that can be checked without running a program.
-fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
+fn check_plan(plan: &SessionPlan) -> Result<()> {
     ensure!(
         plan.design.order == RunOrder::Blocks
             && plan.sampling.clock == ComparedClock::Wall
@@ -242,7 +242,7 @@ fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
 }
 
 /// Returns the installed version of valgrind, for example `valgrind-3.19.0`.
-fn valgrind_version() -> anyhow::Result<String> {
+fn valgrind_version() -> Result<String> {
     const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
                            install valgrind";
     let program = resolve_program(Path::new("valgrind")).context(MISSING)?;

@@ -64,7 +64,7 @@ const SHORTEST: SampleDivision =
 ///
 /// # Errors
 /// Fails if the plan cannot be measured as requested.
-pub fn check_plan(plans: &mut PreparedPlan) -> anyhow::Result<()> {
+pub fn check_plan(plans: &mut PreparedPlan) -> Result<()> {
     check_layout(&plans.plan)?;
     if plans.resumed.is_some() {
         return Ok(());
@@ -89,7 +89,7 @@ pub fn prepare_measurement(
     plans: &mut PreparedPlan,
     request: &SessionRequest,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     check_processors(&plans.plan)?;
     build_packages(&plans.plan, listener)?;
     if plans.resumed.is_none() {
@@ -101,7 +101,7 @@ pub fn prepare_measurement(
 }
 
 /// Chooses the order of runs if it is still open, and reports the choice.
-fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
     if plan.design.has_open_order() {
         let trying = "running each case once, to choose the order of runs";
         listener.observe(&SessionEvent::Note(trying))?;
@@ -121,7 +121,7 @@ fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> any
 ///
 /// # Errors
 /// Fails if a package cannot be built, or the user interrupts.
-pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
     let emit = shared_emitter(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
@@ -139,12 +139,12 @@ pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> a
 ///
 /// # Errors
 /// Fails if the plan pins processes to such a processor.
-pub fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_processors(plan: &SessionPlan) -> Result<()> {
     plan.pin.iter().try_for_each(|pin| pin.check_usable().context("in --pin"))
 }
 
 /// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
-fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
+fn check_rules(plan: &SessionPlan) -> Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(
         design.reject.is_empty() || design.order == RunOrder::Blocks,
@@ -168,7 +168,7 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails with a message that explains the reason, and what can be varied instead.
-pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_layout(plan: &SessionPlan) -> Result<()> {
     let layout = plan.design.layout;
     if layout.is_default() {
         return Ok(());
@@ -192,7 +192,7 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     plan.jobs.iter().try_for_each(|job| check_job(job, layout))
 }
 
-fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
+fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> Result<()> {
     const HINT: &str = "hint: --layout env,stack varies the layout without another build";
     let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
     match job.source.kind {
@@ -225,7 +225,7 @@ fn warn_before(
     plans: &PreparedPlan,
     request: &SessionRequest,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let warnings =
         plans.suite.warnings.iter().cloned().chain(reach_warning(&plans.plan, &request.settings));
     let undivided = request.divides_runs.then(|| undivided_warning(&plans.plan)).flatten();
@@ -244,7 +244,7 @@ fn warn_before(
 ///
 /// # Errors
 /// Fails if the listener fails.
-pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+pub fn warn_if_busy(listener: &mut EventListener<'_>) -> Result<()> {
     let Some(sentence) = environment::busy_machine() else { return Ok(()) };
     listener.observe(&SessionEvent::Busy(&sentence))
 }

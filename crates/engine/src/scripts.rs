@@ -6,7 +6,7 @@
 
 use super::{ExecutionArgs, PlanRequest, SamplingRequest};
 use crate::execution::{self as runner, ExecuteOptions, NeverSettled, SessionEnd};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
@@ -59,10 +59,7 @@ pub struct ScriptsRequest {
 ///
 /// # Errors
 /// Fails if measuring as a whole is impossible, or the observer fails.
-pub fn execute_scripts(
-    request: &ScriptsRequest,
-    observer: &mut dyn SessionObserver,
-) -> anyhow::Result<()> {
+pub fn execute_scripts(request: &ScriptsRequest, observer: &mut dyn SessionObserver) -> Result<()> {
     process::adopt_orphans();
     process::install_handlers()?;
     let read = request.scripts.iter().map(|script| script_source(script, request));
@@ -84,7 +81,7 @@ pub fn execute_scripts(
     let plans: Vec<(BenchmarkDescription, SessionPlan)> = described
         .into_iter()
         .map(|description| plan_script(&description, request).map(|plan| (description, plan)))
-        .collect::<anyhow::Result<_>>()?;
+        .collect::<Result<_>>()?;
     // Like the drivers of Node.js, execute one file after the other. Within a file, the runs of
     // several variants are shuffled.
     let runs = plans.iter().map(|(_, plan)| plan.slots().len()).sum();
@@ -107,10 +104,7 @@ pub fn execute_scripts(
         .observe(&SessionEvent::Finished { interrupted: session_end == SessionEnd::Interrupted })
 }
 
-fn script_source(
-    script: &BenchmarkScript,
-    request: &ScriptsRequest,
-) -> anyhow::Result<BenchmarkSource> {
+fn script_source(script: &BenchmarkScript, request: &ScriptsRequest) -> Result<BenchmarkSource> {
     if let Some(folder) = &request.folder {
         let file =
             if script.path.is_dir() { script.path.join("index.js") } else { script.path.clone() };
@@ -129,7 +123,7 @@ fn script_source(
 fn plan_script(
     description: &BenchmarkDescription,
     request: &ScriptsRequest,
-) -> anyhow::Result<SessionPlan> {
+) -> Result<SessionPlan> {
     let order = match request.variants.len() {
         1 => RunOrder::Alternate,
         _ => RunOrder::Blocks,
@@ -157,7 +151,7 @@ fn plan_script(
 struct InnerEvents<'a>(&'a mut dyn SessionObserver);
 
 impl SessionObserver for InnerEvents<'_> {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             SessionEvent::Started { .. } | SessionEvent::Finished { .. } => Ok(()),
             other => self.0.observe(other),

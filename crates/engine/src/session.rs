@@ -11,7 +11,7 @@ use crate::{
     EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest,
     VariantRequest, measured_code, pairs, revisions, shared_emitter,
 };
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{
     self, BenchmarkSelection, ComparisonSide, DiscoveredBenchmarks,
 };
@@ -59,7 +59,7 @@ impl PreparedPlan {
     pub fn read(
         request: &MeasureRequest,
         listener: &mut EventListener<'_>,
-    ) -> anyhow::Result<PreparedPlan> {
+    ) -> Result<PreparedPlan> {
         process::adopt_orphans();
         process::install_handlers()?;
         let directory = std::env::current_dir()?;
@@ -117,7 +117,7 @@ impl PreparedPlan {
         word: Option<&str>,
         selection: &BenchmarkSelection,
         request: &PlanRequest,
-    ) -> anyhow::Result<PreparedPlan> {
+    ) -> Result<PreparedPlan> {
         process::adopt_orphans();
         process::install_handlers()?;
         let mut suite = discover::common_benchmarks(sides, word, selection)?;
@@ -142,7 +142,7 @@ fn plan_experiment(
     file: &Path,
     request: &MeasureRequest,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<PreparedPlan> {
+) -> Result<PreparedPlan> {
     ensure!(
         request.variants.given.is_empty() && request.variants.division.is_none(),
         "'{}' declares its own variants\nhint: --variant, --old, --new and --by are for benchmark files",
@@ -208,7 +208,7 @@ impl VariantRequest {
     ///
     /// # Errors
     /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
-    pub fn build_variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
+    pub fn build_variants(&self, declared: Vec<Variant>) -> Result<Vec<Variant>> {
         let mut variants = self.given.clone();
         if variants.is_empty() {
             variants = declared;
@@ -365,7 +365,7 @@ pub fn draw_seed() -> u64 {
 ///
 /// # Errors
 /// Fails if a definition file that the plan does not contain cannot be read.
-pub fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
+pub fn attach_definitions(plan: &mut SessionPlan) -> Result<()> {
     let to_definition = |source: DefinitionFile| Arc::new(LazyDefinition::new(source));
     let stored = plan.design.experiment.iter().chain(&plan.design.definitions);
     let mut definitions: Vec<Arc<LazyDefinition>> = stored.cloned().map(to_definition).collect();
@@ -398,7 +398,7 @@ pub struct MeasuredSession {
     /// Whether `session` has no runs, because there are too many to load at once.
     pub in_parts: bool,
     /// How measuring ended. After an error, the session contains the earlier results.
-    pub ended: anyhow::Result<SessionEnd>,
+    pub ended: Result<SessionEnd>,
     /// Number of runs in the plan. Fewer are executed if a case is settled early.
     pub planned: usize,
     /// Advice on how a later session could give more precise results in the same time.
@@ -410,7 +410,7 @@ impl MeasuredSession {
     /// session was loaded without its runs.
     pub fn new(
         (session, in_parts): (Session, bool),
-        ended: anyhow::Result<SessionEnd>,
+        ended: Result<SessionEnd>,
         planned: usize,
     ) -> MeasuredSession {
         MeasuredSession { session, in_parts, ended, planned, advice: None }

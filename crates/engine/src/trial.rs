@@ -3,6 +3,7 @@
 
 use crate::execution::SessionEnd;
 use crate::{EventListener, PreparedPlan};
+use anyhow::Result;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunOutcome};
 use speedwell_machine::process::is_interrupt_requested;
@@ -36,7 +37,7 @@ pub fn try_cases(
     plans: &PreparedPlan,
     fail_fast: bool,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<TrialResult> {
+) -> Result<TrialResult> {
     let mut result = TrialResult::new(plans);
     plans.suite.failures.iter().for_each(|failure| result.add_failure(failure));
     let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
@@ -71,7 +72,7 @@ impl TrialResult {
 }
 
 impl SessionObserver for TrialResult {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             SessionEvent::RunFinished(run) => {
                 if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
@@ -103,7 +104,7 @@ fn try_all(
     max_threads: usize,
     fail_fast: bool,
     observers: &mut [&mut dyn SessionObserver],
-) -> anyhow::Result<SessionEnd> {
+) -> Result<SessionEnd> {
     let mut emit = |event: &SessionEvent<'_>| {
         observers.iter_mut().try_for_each(|observer| observer.observe(event))
     };
@@ -193,8 +194,8 @@ fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
 fn emit_trial_event(
     plan: &SessionPlan,
     (slot, outcome): TrialEvent,
-    emit: &mut dyn FnMut(&SessionEvent<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<bool> {
+    emit: &mut dyn FnMut(&SessionEvent<'_>) -> Result<()>,
+) -> Result<bool> {
     let variants = count_tried_variants(plan);
     let variant = &plan.variants[slot % variants].name;
     let Some(attempt) = outcome.map(|outcome| *outcome) else {

@@ -18,6 +18,7 @@ mod server;
 pub mod worktree;
 
 use crate::execution::code_change_guard::{ChecksumLedger, CodeChangeGuard};
+use anyhow::Result;
 use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
@@ -105,7 +106,7 @@ pub fn execute(
     mut options: ExecuteOptions,
     stopping_rule: &mut dyn StoppingRule,
     observers: &mut [&mut dyn SessionObserver],
-) -> anyhow::Result<SessionEnd> {
+) -> Result<SessionEnd> {
     let slots = plan.slots();
     let begin = Instant::now();
     let mut execution = SessionExecution::new(plan, stopping_rule, observers);
@@ -235,7 +236,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    pub fn emit(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    pub fn emit(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         for observer in self.observers.iter_mut() {
             observer.observe(event)?;
         }
@@ -249,7 +250,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         options: &ExecuteOptions,
         previous_runs: Vec<Run>,
         slots: &[PlanSlot],
-    ) -> anyhow::Result<SessionEnd> {
+    ) -> Result<SessionEnd> {
         let had_run: HashSet<u32> = previous_runs.iter().map(|run| run.slot).collect();
         let had_result = |slot: u32| match &options.empty_slots {
             Some(empty) => !empty.contains(&slot),
@@ -304,7 +305,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         &mut self,
         started_slots: &[PlanSlot],
         mut outcome: SlotOutcome,
-    ) -> anyhow::Result<SlotOutcome> {
+    ) -> Result<SlotOutcome> {
         if self.plan.design.reject.is_empty() {
             return Ok(outcome);
         }
@@ -335,7 +336,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         started_slots: &[PlanSlot],
         later: &[PlanSlot],
         fail_fast: bool,
-    ) -> anyhow::Result<Option<SlotOutcome>> {
+    ) -> Result<Option<SlotOutcome>> {
         let last_of_block = group.last().filter(|slot| slot.closes_block);
         let mut outcome = None;
         if !group.iter().any(|slot| self.is_settled(slot)) {
@@ -363,7 +364,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
 
     /// Records the notes and the failure that arose when services were stopped. They belong to no
     /// run; `slot` is the last slot that used the services.
-    fn record_service_end(&mut self, slot: &PlanSlot, report: StageReport) -> anyhow::Result<()> {
+    fn record_service_end(&mut self, slot: &PlanSlot, report: StageReport) -> Result<()> {
         for note in &report.notes {
             self.emit(&SessionEvent::Note(note))?;
         }
@@ -393,7 +394,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Executes one slot, or both slots of a pair at the same time.
-    pub fn run_slots(&mut self, group: &[PlanSlot]) -> anyhow::Result<SlotOutcome> {
+    pub fn run_slots(&mut self, group: &[PlanSlot]) -> Result<SlotOutcome> {
         for slot in group {
             self.emit(&SessionEvent::RunStarted {
                 slot: slot.index,
@@ -418,7 +419,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         self.finish_slots(group, failed)
     }
 
-    fn finish_slots(&mut self, group: &[PlanSlot], failed: bool) -> anyhow::Result<SlotOutcome> {
+    fn finish_slots(&mut self, group: &[PlanSlot], failed: bool) -> Result<SlotOutcome> {
         let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
         self.emit(&SessionEvent::SlotsDone(&slots))?;
         Ok(if failed { SlotOutcome::Failed } else { SlotOutcome::Done })
@@ -474,7 +475,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         slot: &PlanSlot,
         mut attempt: RunOutcome,
         kernel_stats: KernelStats,
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool> {
         let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
         let mut failure = attempt.failure.take();
         for mut result in std::mem::take(&mut attempt.observations) {
@@ -525,7 +526,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         result: RunResult,
         variant: &Arc<str>,
         (attempt, kernel_stats): (&RunOutcome, KernelStats),
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let mut run = Run {
             case: Arc::new(result.case),
             variant: variant.clone(),
@@ -551,7 +552,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Declares metrics that were not seen before.
-    fn declare_metrics(&mut self, result: &RunResult) -> anyhow::Result<()> {
+    fn declare_metrics(&mut self, result: &RunResult) -> Result<()> {
         for metric in &result.metrics {
             if self.metrics.insert(metric.name.clone()) {
                 self.emit(&SessionEvent::Declared(metric))?;
@@ -576,7 +577,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
 
     /// Finishes the open jobs whose cases are now all settled. A job has several cases if its file
     /// starts the cases itself. Called when every case has completed its current block.
-    fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
+    fn settle_cases(&mut self, later: &[PlanSlot]) -> Result<()> {
         if !self.stopping_rule.inspects_runs() {
             return Ok(());
         }
@@ -600,11 +601,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
 
     /// Finishes the case of `slot` if it is abandoned; see [`SessionExecution::is_case_abandoned`].
     /// Called when a block of the case is complete.
-    pub fn abandon_failing_case(
-        &mut self,
-        slot: &PlanSlot,
-        later: &[PlanSlot],
-    ) -> anyhow::Result<()> {
+    pub fn abandon_failing_case(&mut self, slot: &PlanSlot, later: &[PlanSlot]) -> Result<()> {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
         if self.settled.contains(&slot.job) || !self.is_case_abandoned(slot.job, runs) {
             return Ok(());
@@ -612,7 +609,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         self.finish_case(slot.job, later)
     }
 
-    fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> anyhow::Result<()> {
+    fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> Result<()> {
         self.settled.insert(job);
         let saved = later.iter().filter(|later| later.job == job).count();
         let label = self.plan.jobs[job].label.clone();

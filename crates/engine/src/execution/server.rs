@@ -6,7 +6,7 @@
 //! server of a load.
 
 use crate::execution::load::format_address as format_server_address;
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use speedwell_model::load::measurement::ServerOutcome;
@@ -161,7 +161,7 @@ impl LoadServer {
         limit: Duration,
         addresses: &[ServerAddress],
         warnings: &mut Vec<String>,
-    ) -> anyhow::Result<LoadServer> {
+    ) -> Result<LoadServer> {
         check_not_in_use(addresses)?;
         let begin = Instant::now();
         let service = ServiceProcess::start(spec)
@@ -199,7 +199,7 @@ impl LoadServer {
     ///
     /// # Errors
     /// Fails if waiting for the exit of the server fails.
-    pub fn stop(self) -> anyhow::Result<ServerOutcome> {
+    pub fn stop(self) -> Result<ServerOutcome> {
         let cpu_ns = process::cpu_ns_of(self.service.pid()).zip(self.cpu_before_ns);
         let has_died = self.service.has_ended();
         let outcome = self
@@ -245,7 +245,7 @@ fn is_local(address: &ServerAddress) -> bool {
     }
 }
 
-fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
+fn check_not_in_use(addresses: &[ServerAddress]) -> Result<()> {
     for address in addresses {
         if let Some(names) = describe_listeners(address) {
             bail!(

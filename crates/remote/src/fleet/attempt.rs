@@ -13,7 +13,7 @@
 //! reported only if the old spool is in a directly accessible folder, because a broken connection
 //! delivers nothing more.
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::plan::{PlanShard, RelocationMap, SessionPlan};
@@ -69,7 +69,7 @@ impl ShardRequest {
     ///
     /// # Errors
     /// Fails if the bundle has no plan, or if this part is not in the plan.
-    pub fn load_plan(&self) -> anyhow::Result<SessionPlan> {
+    pub fn load_plan(&self) -> Result<SessionPlan> {
         let plan: SessionPlan = read_json(&self.bundle.join(PLAN_PATH))?;
         // Benchmarks get the real path of the bundle instead of the symlink.
         let bundle = fs::canonicalize(&self.bundle)?;
@@ -82,8 +82,8 @@ impl ShardRequest {
 ///
 /// # Errors
 /// Fails if the file cannot be read or has other content.
-pub(super) fn read_json<T: DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
-    let read = || -> anyhow::Result<T> { Ok(serde_json::from_str(&fs::read_to_string(file)?)?) };
+pub(super) fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T> {
+    let read = || -> Result<T> { Ok(serde_json::from_str(&fs::read_to_string(file)?)?) };
     read().with_context(|| format!("cannot read '{}'", file.display()))
 }
 
@@ -132,7 +132,7 @@ impl SpoolFile {
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
-    pub fn read(&mut self) -> anyhow::Result<Vec<u8>> {
+    pub fn read(&mut self) -> Result<Vec<u8>> {
         // The file appears when its attempt starts.
         let Ok(mut file) = File::open(&self.path) else {
             return Ok(Vec::new());
@@ -252,8 +252,8 @@ impl StaleAttempts {
     /// Fails if `stored_runs` fails.
     pub fn take_rejected(
         &mut self,
-        stored_runs: impl Fn(&BTreeSet<u32>) -> anyhow::Result<Vec<Run>>,
-    ) -> anyhow::Result<Vec<(BlockOrigin, SpoolBlock)>> {
+        stored_runs: impl Fn(&BTreeSet<u32>) -> Result<Vec<Run>>,
+    ) -> Result<Vec<(BlockOrigin, SpoolBlock)>> {
         let undelivered = &mut self.undelivered;
         self.running.retain_mut(|(origin, reader, file)| {
             // An unreadable spool yields nothing.

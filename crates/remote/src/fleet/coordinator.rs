@@ -14,6 +14,7 @@ use super::attempt::{
     request_path, stop_marker,
 };
 use crate::machines::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
+use anyhow::Result;
 use speedwell_adapters::plan::{PlanShard, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_engine::EventListener;
@@ -123,7 +124,7 @@ impl FleetCoordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the store cannot be written or the engine rejects work.
-    pub fn run(&mut self) -> anyhow::Result<SessionEnd> {
+    pub fn run(&mut self) -> Result<SessionEnd> {
         let mut backoff = PollBackoff::new(Instant::now(), self.engine.max_poll_interval());
         let mut waiting_report = WaitingReport::default();
         loop {
@@ -178,7 +179,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Hands out the waiting shards. Returns whether there were any.
-    pub fn submit(&mut self) -> anyhow::Result<bool> {
+    pub fn submit(&mut self) -> Result<bool> {
         let mut has_submitted = false;
         for machine in 0..self.machines.len() {
             let waiting = (0..).zip(&self.shards).filter(|(_, stored)| {
@@ -193,7 +194,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(has_submitted)
     }
 
-    fn submit_to(&mut self, machine: usize, shards: &[u32]) -> anyhow::Result<()> {
+    fn submit_to(&mut self, machine: usize, shards: &[u32]) -> Result<()> {
         let mut batch = TaskBatch {
             machine: self.machines[machine].fleet_machine.name.clone(),
             folder: self.machines[machine].folder.clone(),
@@ -235,7 +236,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Sets the state of a shard, here and in the store.
-    pub fn set_state(&mut self, shard: u32, state: ShardState) -> anyhow::Result<()> {
+    pub fn set_state(&mut self, shard: u32, state: ShardState) -> Result<()> {
         let stored = &mut self.shards[shard as usize];
         stored.state = state;
         self.merger.set_shard(shard, stored)
@@ -251,7 +252,7 @@ impl FleetCoordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the store cannot be written or the engine does not answer.
-    pub fn collect_status(&mut self) -> anyhow::Result<(SessionEnd, Vec<(u32, String)>)> {
+    pub fn collect_status(&mut self) -> Result<(SessionEnd, Vec<(u32, String)>)> {
         while self.collect_spools()? || !self.streams.iter().all(|stream| stream.has_ended) {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
@@ -287,7 +288,7 @@ impl FleetCoordinator<'_, '_, '_> {
         job: JobId,
         folder: Option<&Path>,
         is_resumed: bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let stored = &self.shards[shard as usize];
         let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(stored))?));
         let path = folder.map(|folder| attempt_spool_path(folder, shard, stored.attempt));
@@ -309,7 +310,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Builds the request for the next attempt at a shard. The attempt skips everything already
     /// stored.
-    fn build_request(&self, shard: u32) -> anyhow::Result<ShardRequest> {
+    fn build_request(&self, shard: u32) -> Result<ShardRequest> {
         let stored = &self.shards[shard as usize];
         let machine = &self.machines[stored.machine as usize];
         let plan_shard = to_shard(stored);
@@ -341,7 +342,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Reads all new spool data. Returns whether there was any.
-    pub fn collect_spools(&mut self) -> anyhow::Result<bool> {
+    pub fn collect_spools(&mut self) -> Result<bool> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
             for (spool_id, line) in self.streams[stream].lines() {
@@ -367,7 +368,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Warns about rejected blocks from stale attempts.
-    fn report_stale_blocks(&mut self) -> anyhow::Result<()> {
+    fn report_stale_blocks(&mut self) -> Result<()> {
         let (store, number) = (self.merger.store(), self.merger.number());
         let stored_runs = |slots: &BTreeSet<u32>| store.load_slot_runs(number, slots);
         for (origin, block) in self.stale.take_rejected(stored_runs)? {
@@ -382,14 +383,14 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> anyhow::Result<()> {
+    fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> Result<()> {
         for item in self.attempts[attempt].reader.decode(bytes) {
             self.handle_delivery(attempt, item)?;
         }
         Ok(())
     }
 
-    fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> anyhow::Result<()> {
+    fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> Result<()> {
         let origin = self.attempts[attempt].origin;
         let name = self.machines[origin.machine as usize].fleet_machine.name.clone();
         match item {
@@ -450,7 +451,7 @@ impl FleetCoordinator<'_, '_, '_> {
         origin: BlockOrigin,
         (job, after): (u32, Option<u32>),
         saved: usize,
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool> {
         let Some(job_of_case) = self.plan.jobs.get(job as usize) else {
             return Ok(true);
         };
@@ -462,12 +463,12 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(is_decided)
     }
 
-    pub fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
+    pub fn warn(&mut self, sentence: &str) -> Result<()> {
         self.listener.observe(&SessionEvent::Warning(sentence))
     }
 
     /// Reports a merged block as if it had been measured here.
-    fn emit_block(&mut self, block: &spool::SpoolBlock) -> anyhow::Result<()> {
+    fn emit_block(&mut self, block: &spool::SpoolBlock) -> Result<()> {
         for run in &block.runs {
             self.listener.observe(&SessionEvent::RunFinished(run))?;
         }
@@ -479,7 +480,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
     /// whose worker is gone. Returns whether results arrived or an attempt ended.
-    fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> anyhow::Result<bool> {
+    fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> Result<bool> {
         let mut jobs: Vec<JobId> =
             self.attempts.iter().map(|attempt| attempt.job.clone()).collect();
         jobs.sort();
@@ -535,7 +536,7 @@ impl FleetCoordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the engine does not answer or the store cannot be written.
-    pub fn stop_workers(&mut self, grace: Duration) -> anyhow::Result<()> {
+    pub fn stop_workers(&mut self, grace: Duration) -> Result<()> {
         for machine in self.machines.iter().filter(|machine| machine.is_shared) {
             // Workers that cannot be notified are canceled below.
             let _ = fs::write(stop_marker(&machine.folder), "");
@@ -557,7 +558,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Marks the shards of unfinished attempts as waiting. A resumed session then retries them.
-    fn release_shards(&mut self) -> anyhow::Result<()> {
+    fn release_shards(&mut self) -> Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
             let is_complete = attempt.end == Some(Ok(()));
             if !is_complete {
@@ -570,7 +571,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    fn is_any_shared_open(&mut self) -> anyhow::Result<bool> {
+    fn is_any_shared_open(&mut self) -> Result<bool> {
         self.collect_spools()?;
         let machines = &self.machines;
         let is_open = |attempt: &ShardAttempt| {

@@ -27,7 +27,7 @@ use crate::machines::bundle::FileBundle;
 use crate::machines::clean::{self, CleanSummary};
 use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState, content_store};
 use crate::roles::worker::{ROLE_SUBCOMMAND, WorkerRequest};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use attempt::{SpoolStream, StaleAttempts, request_path, stop_marker};
 use coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled, is_submitted};
 use ring::digest::{SHA256, digest};
@@ -83,7 +83,7 @@ pub fn measure_on_fleet(
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<MeasuredSession> {
+) -> Result<MeasuredSession> {
     let mut engine = FleetEngine::from_file(&fleet.file);
     let PreparedPlan { mut plan, suite, resumed, .. } = plans;
     upload::check_sendable(&plan)?;
@@ -134,7 +134,7 @@ pub fn measure_on_fleet(
 }
 
 /// How measuring ended and, if only a report is wanted, the states of the unfinished shards.
-type CoordinatorEnd = anyhow::Result<(SessionEnd, Vec<(u32, String)>)>;
+type CoordinatorEnd = Result<(SessionEnd, Vec<(u32, String)>)>;
 
 /// Measures a session as its attachment says, then closes the session, or leaves it open to be
 /// resumed.
@@ -149,7 +149,7 @@ fn coordinate(
     (machines, shards): (Vec<WorkerMachine>, Vec<StoredShard>),
     attachment: Attachment,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<CoordinatorEnd> {
+) -> Result<CoordinatorEnd> {
     listener.observe(&SessionEvent::Started {
         runs: plan.slots().len(),
         is_upper_bound: plan.may_need_fewer_runs(),
@@ -195,10 +195,7 @@ fn coordinate(
 /// Reads the spools of the attempts that an earlier coordinator started, each from its beginning.
 /// With `follows`, withdraws earlier requests to stop, and keeps connections open until the
 /// workers have ended.
-fn resume_attempts(
-    coordinator: &mut FleetCoordinator<'_, '_, '_>,
-    follows: bool,
-) -> anyhow::Result<()> {
+fn resume_attempts(coordinator: &mut FleetCoordinator<'_, '_, '_>, follows: bool) -> Result<()> {
     let is_restarted = |machine: &&WorkerMachine| machine.is_shared && follows;
     for machine in coordinator.machines.iter().filter(is_restarted) {
         let stop = stop_marker(&machine.folder);
@@ -257,7 +254,7 @@ fn next_task(machines: &[WorkerMachine]) -> u32 {
 pub(crate) fn select_machines(
     fleet_machines: &[FleetMachine],
     fleet: &FleetRequest,
-) -> anyhow::Result<Vec<FleetMachine>> {
+) -> Result<Vec<FleetMachine>> {
     let selector = fleet
         .labels
         .as_ref()
@@ -292,7 +289,7 @@ pub(crate) fn select_machines(
 fn current_machines(
     session: &[SessionMachine],
     fleet_machines: &[FleetMachine],
-) -> anyhow::Result<Vec<FleetMachine>> {
+) -> Result<Vec<FleetMachine>> {
     let find = |session_machine: &SessionMachine| {
         let machine =
             fleet_machines.iter().find(|machine| machine.name == session_machine.name).cloned();
@@ -356,7 +353,7 @@ fn send_to_machines(
     bundle: &FileBundle,
     session: &str,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<Vec<WorkerMachine>> {
+) -> Result<Vec<WorkerMachine>> {
     let mut ready = Vec::new();
     for machine in machines {
         upload::note_sending(bundle, &machine.name, listener)?;
@@ -458,7 +455,7 @@ pub fn reattach_session(
     file: &FleetFile,
     (settings, action): (&AnalysisSettings, DetachedAction),
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<Vec<ShardStatus>> {
+) -> Result<Vec<ShardStatus>> {
     process::install_handlers()?;
     let shards = session_shards(store, number)?;
     if shards.iter().all(|stored| is_settled(stored.state)) {
@@ -483,7 +480,7 @@ fn session_machines(
     session: &Session,
     fleet_machines: &[FleetMachine],
     file: &FleetFile,
-) -> anyhow::Result<Vec<WorkerMachine>> {
+) -> Result<Vec<WorkerMachine>> {
     let machines = current_machines(&session.machines, fleet_machines)?;
     let machine = |machine: FleetMachine| {
         let folder = machine.folder.join("sessions").join(&session.id);
@@ -498,7 +495,7 @@ fn session_machines(
     Ok(machines.into_iter().map(machine).collect())
 }
 
-fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredShard>> {
+fn session_shards(store: &Store, number: i64) -> Result<Vec<StoredShard>> {
     let shards = store.list_shards(number)?;
     ensure!(
         !shards.is_empty(),
@@ -514,7 +511,7 @@ fn shard_statuses(
     store: &Store,
     number: i64,
     statuses: Vec<(u32, String)>,
-) -> anyhow::Result<Vec<ShardStatus>> {
+) -> Result<Vec<ShardStatus>> {
     let machines = store.load_session_without_runs(number)?.machines;
     let blocks = store.merged_blocks(number)?;
     let status = |(shard, stored): (u32, StoredShard)| ShardStatus {
@@ -540,7 +537,7 @@ fn shard_statuses(
 pub fn clean_up(
     session: Option<(&Store, i64)>,
     file: &FleetFile,
-) -> anyhow::Result<Vec<(String, CleanSummary)>> {
+) -> Result<Vec<(String, CleanSummary)>> {
     let mut engine = FleetEngine::from_file(file);
     let mut machines = engine.known_machines()?;
     let mut id = None;
@@ -564,7 +561,7 @@ pub(crate) fn clean_machines(
     machines: impl IntoIterator<Item = FleetMachine>,
     session: Option<&str>,
     file: &FleetFile,
-) -> anyhow::Result<Vec<(String, CleanSummary)>> {
+) -> Result<Vec<(String, CleanSummary)>> {
     let mut cleaned_folders = BTreeSet::new();
     let mut summaries = Vec::new();
     for machine in machines {
@@ -585,7 +582,7 @@ fn clean_there(
     engine: &mut FleetEngine,
     machine: &FleetMachine,
     session: Option<&str>,
-) -> anyhow::Result<CleanSummary> {
+) -> Result<CleanSummary> {
     let program_file = content_store::program_to_send(&own_program());
     let program = content_store::send_program(engine, machine, &program_file)?;
     let (folder, session) = (machine.folder.clone(), session.map(str::to_owned));

@@ -4,7 +4,7 @@
 use super::attempt::replaced_marker;
 use super::coordinator::{FleetCoordinator, ShardAttempt, is_settled, to_shard};
 use crate::machines::JobId;
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use speedwell_adapters::plan::PlanSlot;
 use speedwell_model::{FailureCause, SessionEvent, SessionStep, StepFailure};
 use speedwell_store::{BlockOrigin, ShardState};
@@ -19,7 +19,7 @@ const MAX_MACHINE_FAILURES: u32 = 2;
 
 impl FleetCoordinator<'_, '_, '_> {
     /// Settles the attempts that have ended.
-    pub fn settle_attempts(&mut self) -> anyhow::Result<()> {
+    pub fn settle_attempts(&mut self) -> Result<()> {
         let (ended, open) = std::mem::take(&mut self.attempts)
             .into_iter()
             .partition(|attempt: &ShardAttempt| attempt.end.is_some());
@@ -52,12 +52,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Moves shards away from a machine that cannot store their requests, for example because its
     /// disk is full.
-    pub fn abandon_machine(
-        &mut self,
-        machine: usize,
-        shards: &[u32],
-        reason: &str,
-    ) -> anyhow::Result<()> {
+    pub fn abandon_machine(&mut self, machine: usize, shards: &[u32], reason: &str) -> Result<()> {
         let name = &self.machines[machine].fleet_machine.name;
         ensure!(self.other_machine(machine).is_some(), "{name}: {reason}");
         self.machines[machine].failures = MAX_MACHINE_FAILURES;
@@ -77,7 +72,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Prepares a new attempt at a shard, on another machine if the current machine keeps failing.
     /// Gives up the shard after too many failed attempts.
-    fn retry_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
+    fn retry_shard(&mut self, shard: u32, reason: &str) -> Result<()> {
         let stored = self.shards[shard as usize].clone();
         let machine = stored.machine as usize;
         let name = self.machines[machine].fleet_machine.name.clone();
@@ -119,7 +114,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Restarts the unfinished cases of a shard on another machine, with new slots (positions in
     /// the plan). Marks the existing runs of these cases as superseded.
-    fn move_shard(&mut self, shard: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
+    fn move_shard(&mut self, shard: u32, to: u32, from: &str, reason: &str) -> Result<()> {
         let stored = self.shards[shard as usize].clone();
         let part = self.plan.extract_shard(&to_shard(&stored))?;
         let number = self.merger.number();
@@ -153,7 +148,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Gives up a shard. Each of its cases becomes a failure, unless it was decided early.
-    fn give_up_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
+    fn give_up_shard(&mut self, shard: u32, reason: &str) -> Result<()> {
         self.set_state(shard, ShardState::Lost)?;
         let decided = self.merger.store().decided_cases(self.merger.number())?;
         for &job in &self.shards[shard as usize].jobs {

@@ -8,7 +8,7 @@
 use super::attempt::{BUNDLE_PLACEHOLDER, PLAN_PATH, PROGRAM_PATH};
 use crate::machines::bundle::{BundleSource, FileBundle};
 use crate::machines::{FleetEngine, FleetMachine, SHARD_SUBCOMMAND, content_store};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_adapters::plan::{RelocationMap, SessionPlan};
 use speedwell_adapters::{SourceKind, own_program};
 use speedwell_config::fleet::{EngineKind, FleetFile};
@@ -27,7 +27,7 @@ const SYSTEM_FOLDERS: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/
 ///
 /// # Errors
 /// Fails with a message that names the obstacle and a remedy.
-pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_sendable(plan: &SessionPlan) -> Result<()> {
     ensure!(
         plan.design.experiment.is_none()
             && !plan.jobs.iter().any(|job| job.source.kind == SourceKind::Load),
@@ -61,7 +61,7 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if a file is missing or the files are too large.
-pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
+pub fn gather_bundle(plan: &SessionPlan) -> Result<FileBundle> {
     let (mut sources, mut prefixes) = map_folders(plan_folders(plan))?;
     let sent_folders = sources.clone();
     for (index, from) in plan_programs(plan).into_iter().enumerate() {
@@ -92,7 +92,7 @@ pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
 type FolderPair = (PathBuf, PathBuf);
 
 /// Returns what to send, and each folder with its path on the machine.
-fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<FolderPair>)> {
+fn map_folders(folders: PlanFolders) -> Result<(Vec<BundleSource>, Vec<FolderPair>)> {
     let sent_folders = outermost_folders(folders.sent);
     let (mut sources, mut prefixes) = (Vec::new(), Vec::new());
     for (index, root) in outermost_folders(folders.named).into_iter().enumerate() {
@@ -202,7 +202,7 @@ fn is_ignored(program: &Path) -> bool {
 ///
 /// # Errors
 /// Fails if the link cannot be created.
-fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
+fn link_program(session: &Path, bundle: &Path) -> Result<()> {
     let (from, to) = (bundle.join(PROGRAM_PATH), session.join(PROGRAM_PATH));
     if to.exists() {
         return Ok(());
@@ -222,7 +222,7 @@ const MAX_NAMED_FILES: usize = 5;
 pub(crate) fn warn_of_left_out(
     bundle: &FileBundle,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let skipped = &bundle.skipped_files;
     for reason in skipped.iter().take(MAX_NAMED_FILES) {
         listener.observe(&SessionEvent::Warning(&format!("not sent: {reason}")))?;
@@ -242,7 +242,7 @@ pub(crate) fn note_sending(
     bundle: &FileBundle,
     machine: &str,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let sentence = format!("sending to {machine}: {}, and the programs", bundle.folder_size);
     listener.observe(&SessionEvent::Note(&sentence))
 }
@@ -258,7 +258,7 @@ pub(crate) fn send_bundle(
     bundle: &FileBundle,
     session: &str,
     machine: &FleetMachine,
-) -> anyhow::Result<(PathBuf, PathBuf)> {
+) -> Result<(PathBuf, PathBuf)> {
     if !is_shared(file) {
         return send_over_connection(engine, bundle, session, machine);
     }
@@ -275,7 +275,7 @@ pub(crate) fn send_bundle(
 ///
 /// # Errors
 /// Fails if the connection breaks.
-pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
+pub fn receive_bundle(folder: &Path) -> Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
     let program = std::env::current_exe().context("cannot find this program")?;
     let link_received = |session: &Path, bundle: &Path| {
@@ -296,7 +296,7 @@ fn send_over_connection(
     bundle: &FileBundle,
     session: &str,
     machine: &FleetMachine,
-) -> anyhow::Result<(PathBuf, PathBuf)> {
+) -> Result<(PathBuf, PathBuf)> {
     let folder = machine.folder.to_string_lossy().into_owned();
     let program_file = content_store::program_to_send(&own_program());
     let sent_program = content_store::send_program(engine, machine, &program_file)?;
@@ -308,7 +308,7 @@ fn send_over_connection(
     connection.finish(result)
 }
 
-fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> {
+fn link_configured_program(program: &Path, folder: &Path) -> Result<()> {
     let link = folder.join(PROGRAM_PATH);
     let exists = link.exists();
     ensure!(

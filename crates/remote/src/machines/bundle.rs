@@ -6,7 +6,7 @@
 //! out. Lists are checked when a bundle is gathered and when it is unpacked. Start at
 //! [`FileBundle::gather`]; [`super::content_store`] is the receiving end.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ring::digest::{self, SHA256};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,7 +112,7 @@ impl FileBundle {
     /// # Errors
     /// Fails if a program or a folder cannot be read, or if the files exceed
     /// [`MAX_BENCHMARK_BYTES`].
-    pub fn gather(sources: &[BundleSource]) -> anyhow::Result<FileBundle> {
+    pub fn gather(sources: &[BundleSource]) -> Result<FileBundle> {
         let mut bundle = FileBundle::default();
         let mut benchmark_files: Vec<(u64, PathBuf)> = Vec::new();
         for source in sources {
@@ -154,7 +154,7 @@ impl FileBundle {
     }
 
     /// Adds a file of a folder and returns its size.
-    fn add_folder_file(&mut self, file: &Path, folder: &Path, to: &str) -> anyhow::Result<u64> {
+    fn add_folder_file(&mut self, file: &Path, folder: &Path, to: &str) -> Result<u64> {
         let path = folder.join(file);
         let relative_path = file
             .to_str()
@@ -163,7 +163,7 @@ impl FileBundle {
     }
 
     /// Adds a file and returns its size. The file must be in `folder`.
-    fn add_file(&mut self, from: &Path, to: String, folder: &Path) -> anyhow::Result<u64> {
+    fn add_file(&mut self, from: &Path, to: String, folder: &Path) -> Result<u64> {
         let error_context = || format!("cannot send '{}'", from.display());
         let real_path = fs::canonicalize(from).with_context(error_context)?;
         let folder = fs::canonicalize(folder).with_context(error_context)?;
@@ -200,7 +200,7 @@ impl FileBundle {
     ///
     /// # Errors
     /// Fails if the file cannot be opened, or if the bundle has no content with this digest.
-    pub fn open_content(&self, sha256: &str) -> anyhow::Result<Box<dyn Read + '_>> {
+    pub fn open_content(&self, sha256: &str) -> Result<Box<dyn Read + '_>> {
         Ok(match self.contents.get(sha256) {
             Some(ContentSource::File(path)) => Box::new(
                 File::open(path).with_context(|| format!("cannot read '{}'", path.display()))?,
@@ -238,7 +238,7 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
 /// Fails if the list is not sorted or a digest is malformed. Also fails if a path is absolute, is
 /// not normalized, leaves the folder or occurs twice, or if one of its parent folders is listed as
 /// a file.
-pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
+pub fn validate_entries(entries: &[BundleEntry]) -> Result<()> {
     for pair in entries.windows(2) {
         ensure!(pair[0].path < pair[1].path, "the bundle has two files named '{}'", pair[1].path);
     }
@@ -261,7 +261,7 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
 }
 
 /// Enforces [`MAX_BENCHMARK_BYTES`]. The error names the largest files.
-fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
+fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> Result<()> {
     let total: u64 = files.iter().map(|(bytes, _)| bytes).sum();
     if total <= MAX_BENCHMARK_BYTES {
         return Ok(());
@@ -284,7 +284,7 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
 }
 
 /// Lists the files of a folder, as paths relative to the folder.
-fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     if let Some(files) = list_git_files(folder) {
         // Git lists a deleted file until the deletion is staged.
         return Ok(files.into_iter().filter(|file| folder.join(file).exists()).collect());

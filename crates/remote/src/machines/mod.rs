@@ -24,6 +24,7 @@ pub use lock::{LockTicket, MachineLock};
 pub use slurm::SlurmEngine;
 pub use ssh::{STILL_RUNNING, SshEngine};
 
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use speedwell_config::fleet::{EngineKind, FleetFile, MachineEntry, MachineSelector};
 use speedwell_machine::worker::{WORKER_COMMAND, WorkerConnection};
@@ -74,10 +75,7 @@ impl FleetMachine {
     ///
     /// # Errors
     /// Fails with a hint if no machine has one of them.
-    pub fn ensure_known(
-        selector: &MachineSelector,
-        machines: &[FleetMachine],
-    ) -> anyhow::Result<()> {
+    pub fn ensure_known(selector: &MachineSelector, machines: &[FleetMachine]) -> Result<()> {
         let mut names: Vec<String> = (machines.iter())
             .flat_map(|machine| [&machine.name].into_iter().chain(&machine.labels))
             .cloned()
@@ -170,7 +168,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn list_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+    pub fn list_machines(&mut self) -> Result<Vec<FleetMachine>> {
         match self {
             FleetEngine::Local(local) => Ok(local.machines.clone()),
             FleetEngine::Ssh(ssh) => Ok(ssh.list_machines()),
@@ -182,7 +180,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn known_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+    pub fn known_machines(&mut self) -> Result<Vec<FleetMachine>> {
         match self {
             FleetEngine::Ssh(ssh) => Ok(ssh.machines.clone()),
             FleetEngine::Local(_) | FleetEngine::Slurm(_) => self.list_machines(),
@@ -193,7 +191,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine rejects the batch or the machine cannot be reached.
-    pub fn submit(&mut self, batch: &TaskBatch) -> anyhow::Result<SubmittedJob> {
+    pub fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {
         match self {
             FleetEngine::Local(local) => local.submit(batch),
             FleetEngine::Ssh(ssh) => ssh.submit(batch),
@@ -213,7 +211,7 @@ impl FleetEngine {
         folder: &Path,
         (job, spools): (&JobId, &[String]),
         follows: bool,
-    ) -> anyhow::Result<Option<ChildStdout>> {
+    ) -> Result<Option<ChildStdout>> {
         let FleetEngine::Ssh(ssh) = self else { return Ok(None) };
         ssh.reconnect_job(machine, folder, (job, spools), follows)
     }
@@ -222,7 +220,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn job_states(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
+    pub fn job_states(&mut self, jobs: &[JobId]) -> Result<Vec<JobState>> {
         match self {
             FleetEngine::Local(local) => Ok(jobs.iter().map(|job| local.job_state(job)).collect()),
             FleetEngine::Ssh(ssh) => Ok(jobs.iter().map(|job| ssh.job_state(job)).collect()),
@@ -245,7 +243,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn cancel_jobs(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
+    pub fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         match self {
             FleetEngine::Local(local) => local.cancel_jobs(jobs),
             FleetEngine::Ssh(ssh) => ssh.cancel_jobs(jobs),
@@ -264,8 +262,8 @@ impl FleetEngine {
         &mut self,
         name: &str,
         components: &[LeaseComponent],
-        on_wait: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Option<AllocationLease>> {
+        on_wait: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<Option<AllocationLease>> {
         let FleetEngine::Slurm(slurm) = self else { return Ok(None) };
         slurm.acquire_lease(name, components, on_wait).map(Some)
     }
@@ -285,10 +283,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn describe_allocation(
-        &self,
-        allocation: &MachineAllocation,
-    ) -> anyhow::Result<Option<String>> {
+    pub fn describe_allocation(&self, allocation: &MachineAllocation) -> Result<Option<String>> {
         let FleetEngine::Slurm(slurm) = self else { return Ok(None) };
         slurm.describe_allocation(allocation)
     }
@@ -297,7 +292,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn release_allocation(&mut self, allocation: &MachineAllocation) -> anyhow::Result<bool> {
+    pub fn release_allocation(&mut self, allocation: &MachineAllocation) -> Result<bool> {
         let FleetEngine::Slurm(slurm) = self else { return Ok(false) };
         slurm.release_allocation(allocation)
     }
@@ -312,7 +307,7 @@ impl FleetEngine {
         machine: &str,
         program: &str,
         arguments: &[&str],
-    ) -> anyhow::Result<WorkerConnection> {
+    ) -> Result<WorkerConnection> {
         let command = [&[program, WORKER_COMMAND][..], arguments].concat();
         WorkerConnection::new(self.start_command(machine, &command)?)
     }
@@ -322,7 +317,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the machine is not part of this fleet or nothing can be started.
-    pub fn start_command(&mut self, machine: &str, arguments: &[&str]) -> anyhow::Result<Child> {
+    pub fn start_command(&mut self, machine: &str, arguments: &[&str]) -> Result<Child> {
         match self {
             FleetEngine::Local(local) => local.start_command(machine, arguments),
             FleetEngine::Ssh(ssh) => ssh.start_command(machine, arguments),
@@ -332,7 +327,7 @@ impl FleetEngine {
 }
 
 /// Checks that a machine is part of the fleet.
-fn ensure_in_fleet(machines: &[FleetMachine], name: &str) -> anyhow::Result<()> {
+fn ensure_in_fleet(machines: &[FleetMachine], name: &str) -> Result<()> {
     let is_known = machines.iter().any(|machine| machine.name == name);
     anyhow::ensure!(is_known, "unknown machine '{name}'");
     Ok(())

@@ -3,6 +3,7 @@
 
 use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use crate::machines::FleetEngine;
+use anyhow::Result;
 use speedwell_engine::execution::experiment::{StageResult, stage_failure};
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerConnection;
@@ -25,7 +26,7 @@ pub(super) struct RoleConnection {
     name: String,
     machine: String,
     connection: Arc<WorkerConnection>,
-    events: Receiver<anyhow::Result<WorkerEvent>>,
+    events: Receiver<Result<WorkerEvent>>,
     alarm: Arc<AtomicBool>,
 }
 
@@ -163,7 +164,7 @@ impl Drop for RoleConnection {
 fn receive_events(
     connection: Arc<WorkerConnection>,
     alarm: Arc<AtomicBool>,
-) -> Receiver<anyhow::Result<WorkerEvent>> {
+) -> Receiver<Result<WorkerEvent>> {
     let (sender, events) = mpsc::channel();
     thread::spawn(move || {
         loop {

@@ -8,7 +8,7 @@
 //! lost, all others are stopped. Start at [`follow_generators`]; [`run_generators`] also starts the
 //! generators, on this machine.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::own_program;
 use speedwell_load::generator::ProgressReport;
@@ -212,7 +212,7 @@ impl LoadTable<'_> {
         index: usize,
         connection: &WorkerConnection,
         assignment: &WorkerAssignment,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         connection.send(assignment)?;
         loop {
             match connection.receive()? {
@@ -340,15 +340,15 @@ pub fn run_generators(
     begin: &dyn Fn() -> StartSignal,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<GeneratorReport> {
+) -> Result<GeneratorReport> {
     let assignments = assignment.divide(assignment.count);
     let program = own_program();
-    let connections: anyhow::Result<Vec<WorkerConnection>> =
+    let connections: Result<Vec<WorkerConnection>> =
         assignments.iter().map(|_| WorkerConnection::start(&program, LOAD_SUBCOMMAND)).collect();
     combine_results(follow_generators(&connections?, &assignments, &|_| begin(), stop, watch))
 }
 
-fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<GeneratorReport> {
+fn combine_results(generators: Vec<GeneratorState>) -> Result<GeneratorReport> {
     let count = generators.len();
     let mut began_ns = Vec::new();
     let mut combined: Option<LoadMeasurement> = None;

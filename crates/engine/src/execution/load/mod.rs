@@ -21,7 +21,7 @@ pub use target::{TargetUrl, drop_unreachable, format_address, parse_host_and_por
 pub use tool::load_with_tool;
 
 use crate::execution::server::{LoadServer, shell_server};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::load::{
     BatchingMode, BodyRule, CertificateRefusal, ConnectionRules, HttpVersion, LoadConfig,
@@ -85,7 +85,7 @@ impl PreparedLoad {
         mut job: LoadJob,
         other_server: Option<ProcessSpec>,
         notify: &mut dyn FnMut(LoadNotice),
-    ) -> anyhow::Result<PreparedLoad> {
+    ) -> Result<PreparedLoad> {
         if job.spec.rt {
             // If real-time priority is not permitted, fail before anything is started. The
             // generator requests the priority again.
@@ -124,7 +124,7 @@ impl PreparedLoad {
     ///
     /// # Errors
     /// Fails if waiting for the exit of the server fails.
-    pub fn stop_server(self) -> anyhow::Result<Option<ServerOutcome>> {
+    pub fn stop_server(self) -> Result<Option<ServerOutcome>> {
         self.server.map(LoadServer::stop).transpose()
     }
 }
@@ -134,17 +134,13 @@ impl PreparedLoad {
 ///
 /// # Errors
 /// Fails if the load could not begin. Later problems are part of the [`LoadRun`].
-pub fn run_load(
-    spec: &LoadSpec,
-    seed: u64,
-    notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<LoadRun> {
+pub fn run_load(spec: &LoadSpec, seed: u64, notify: &mut dyn FnMut(LoadNotice)) -> Result<LoadRun> {
     run_load_with_sender(None, spec, seed, &mut send_locally, notify)
 }
 
 /// Sends a prepared load and reports progress until it is complete or `stop` is set.
-pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> anyhow::Result<GeneratorReport>
-    + 's;
+pub type SendLoad<'s> =
+    dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> Result<GeneratorReport> + 's;
 
 /// Runs one load, calling `send` to send it. If the load has a server, starts, verifies and stops
 /// the server; `other_server` replaces its command.
@@ -157,7 +153,7 @@ pub fn run_load_with_sender(
     seed: u64,
     send: &mut SendLoad<'_>,
     notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<LoadRun> {
+) -> Result<LoadRun> {
     let job = build_job(spec, seed, LoadShare::ONLY)?;
     let mut prepared = PreparedLoad::prepare(job, other_server, notify)?;
     let server = prepared.server.as_ref();
@@ -221,7 +217,7 @@ pub(super) fn send_locally(
     job: &LoadJob,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<GeneratorReport> {
+) -> Result<GeneratorReport> {
     if job.processes() > 1 {
         let whole = WorkerAssignment::whole(&job.spec, job.seed, false);
         return generators::run_generators(&whole, &|| StartSignal::Now, stop, watch);
@@ -237,7 +233,7 @@ pub fn send_load(
     job: &LoadJob,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<LoadMeasurement> {
+) -> Result<LoadMeasurement> {
     let _priority = if job.spec.rt { Some(enter_real_time()?) } else { None };
     let measured = generator::run(&job.load, stop, &mut |progress| {
         watch(&LoadSnapshot::from_progress(progress));
@@ -245,7 +241,7 @@ pub fn send_load(
     measured.with_context(|| format!("cannot send the load to '{}'", job.url))
 }
 
-fn enter_real_time() -> anyhow::Result<RealTimeGuard> {
+fn enter_real_time() -> Result<RealTimeGuard> {
     RealTimeGuard::raise_priority().context(
         "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE, or \
          a limit ('ulimit -r') of at least 10",
@@ -293,7 +289,7 @@ const DEFAULT_MAX_CONNECTIONS: u32 = 1000;
 /// # Errors
 /// Fails for an invalid URL, contradictory options, unreadable files, or a host that does not
 /// resolve.
-pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<LoadJob> {
+pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> Result<LoadJob> {
     let url = TargetUrl::parse(&spec.url)?;
     check_conflicts(spec, &url)?;
     let streams = spec.streams_per_connection();
@@ -335,7 +331,7 @@ fn saturating_nanos(duration: Duration) -> u64 {
 }
 
 /// Rejects conflicts that clap cannot detect, because they depend on the URL or on several options.
-fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
+fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> Result<()> {
     let is_open = spec.is_open();
     ensure!(
         is_open || !spec.poisson,
@@ -363,7 +359,7 @@ fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
+fn build_pace(spec: &LoadSpec, seed: u64) -> Result<PacingModel> {
     if !spec.is_open() {
         let concurrency = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
         let count = spec.count.map_or(u32::MAX, |count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -415,11 +411,7 @@ pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
 }
 
 /// Returns the initial and the maximum number of connections.
-fn connection_range(
-    spec: &LoadSpec,
-    pace: &PacingModel,
-    streams: u32,
-) -> anyhow::Result<(u32, u32)> {
+fn connection_range(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> Result<(u32, u32)> {
     match pace {
         PacingModel::Closed(closed) => {
             ensure!(
@@ -445,7 +437,7 @@ fn connection_range(
     }
 }
 
-fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Result<u32> {
+fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> Result<u32> {
     let threads = spec.threads.unwrap_or(1);
     let processes = spec.clients.unwrap_or(1);
     if let PacingModel::Closed(closed) = pace {
@@ -462,7 +454,7 @@ fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Re
 
 /// Assigns the processors of `--pin` to threads. Every thread of every generator process gets its
 /// own processor, as long as there are enough.
-fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::Result<Vec<usize>> {
+fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> Result<Vec<usize>> {
     let Some(set) = &spec.pin else { return Ok(Vec::new()) };
     let mut processors = set.parse::<CpuSet>()?.cpus().to_vec();
     let offset = (part.index as usize * threads as usize) % processors.len().max(1);
@@ -517,7 +509,7 @@ fn success_criteria(spec: &LoadSpec) -> SuccessRule {
 ///
 /// # Errors
 /// Fails if there is no complete response, or if the response is not a success.
-pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeFacts)> {
+pub fn verify_target(mut job: LoadJob) -> Result<(LoadJob, ProbeFacts)> {
     let mut redirected_from = Vec::new();
     loop {
         let probe = generator::send_probe(&job.load, process::interrupt_flag())
@@ -560,7 +552,7 @@ fn probe_facts(probe: ProbeResponse, redirected_from: Vec<String>) -> ProbeFacts
     }
 }
 
-fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
+fn follow_redirect(job: &LoadJob, location: &str) -> Result<LoadJob> {
     let url = job
         .url
         .join(location)

@@ -18,7 +18,7 @@
 //! file provides them, fill placeholders such as `{{id}}`. Start at [`build_kinds`].
 
 use super::{TargetUrl, target};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexMap;
@@ -61,7 +61,7 @@ fn read_kinds(
     file: &Path,
     command_line_request: &RequestKind,
     url: &TargetUrl,
-) -> anyhow::Result<Vec<RequestKind>> {
+) -> Result<Vec<RequestKind>> {
     let displayed = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
         let number = ParameterValue::parse(&displayed.to_string(), ValueKind::Number);
@@ -79,7 +79,7 @@ fn parse_kinds(
     folder: &Path,
     command_line_request: &RequestKind,
     url: &TargetUrl,
-) -> anyhow::Result<Vec<RequestKind>> {
+) -> Result<Vec<RequestKind>> {
     let file: RequestFile = toml::from_str(text).map_err(|error| add_hint(&error))?;
     ensure!(
         !file.request.is_empty(),
@@ -113,7 +113,7 @@ fn build_kind(
     folder: &Path,
     command_line_request: &RequestKind,
     url: &TargetUrl,
-) -> anyhow::Result<RequestKind> {
+) -> Result<RequestKind> {
     let body = match (entry.body, entry.body_file) {
         (Some(_), Some(_)) => bail!("it has both a body and a body-file"),
         (Some(text), None) => Some(text.into_bytes()),
@@ -147,7 +147,7 @@ fn build_kind(
 ///
 /// # Errors
 /// Fails for files that cannot be read, or requests that cannot be encoded.
-pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKinds> {
+pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> Result<RequestKinds> {
     let command_line_request = plain_request(spec, url)?;
     let mut kinds = match &spec.requests {
         Some(file) => read_kinds(file, &command_line_request, url)?,
@@ -167,7 +167,7 @@ pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Re
 }
 
 /// Builds the request that the options of the command line describe.
-fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind> {
+fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> Result<RequestKind> {
     let body = request_body(spec)?;
     let default_method = if body.is_some() { "POST" } else { "GET" };
     let method = spec.request.as_deref().unwrap_or(default_method);
@@ -190,7 +190,7 @@ fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind
     Ok(kind)
 }
 
-fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
+fn request_body(spec: &LoadSpec) -> Result<Option<Vec<u8>>> {
     let file = match (&spec.data, &spec.body_file) {
         (Some(text), _) => match text.strip_prefix('@') {
             Some(file) => Path::new(file),
@@ -203,7 +203,7 @@ fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 /// Default header fields, which `--header` may override.
-fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> Result<Vec<(String, Vec<u8>)>> {
     let default_agent = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
     let agent = spec.user_agent.as_deref().unwrap_or(default_agent);
     let mut fields = vec![header_field("User-Agent", agent), header_field("Accept", "*/*")];
@@ -219,7 +219,7 @@ fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<(Stri
     Ok(fields)
 }
 
-fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<(String, String)>> {
+fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> Result<Option<(String, String)>> {
     let Some(text) = &spec.user else { return Ok(url.credentials.clone()) };
     let (name, password) = text
         .split_once(':')
@@ -243,7 +243,7 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// Fails if the header has none of these forms.
-fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
+fn apply_header(kind: &mut RequestKind, text: &str) -> Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
         None => (text.strip_suffix(';').context("expected the form 'Name: value'")?, Some("")),
@@ -277,7 +277,7 @@ fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
 /// # Errors
 /// Fails if the file is unreadable, has an unknown format, or has rows that do not match the
 /// columns.
-fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
+fn read_rows(file: &Path) -> Result<DataTable> {
     let displayed = file.display();
     let content =
         std::fs::read(file).with_context(|| format!("cannot read rows from '{displayed}'"))?;
@@ -293,7 +293,7 @@ fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
     Ok(rows)
 }
 
-fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
+fn parse_csv(bytes: &[u8]) -> Result<DataTable> {
     let mut rows = DataTable::default();
     let (mut remaining, mut fields, mut number) = (bytes, Vec::new(), 0);
     while !remaining.is_empty() {
@@ -323,7 +323,7 @@ fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
 }
 
 /// Parses one JSON object per line; the first object defines the columns.
-fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
+fn parse_json_lines(bytes: &[u8]) -> Result<DataTable> {
     let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
     let mut rows = DataTable::default();
     for (line, number) in text.lines().zip(1..) {
@@ -343,7 +343,7 @@ fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
                 Some(value) => Ok(value.to_string()),
                 None => bail!("line {number} has no '{name}'"),
             })
-            .collect::<anyhow::Result<_>>()?;
+            .collect::<Result<_>>()?;
         rows.values.push(row);
     }
     Ok(rows)

@@ -3,7 +3,7 @@
 //! Decides how --unix-socket, --proxy, --connect-to and --resolve change these addresses. Start at
 //! [`resolve_target`].
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_load::load::{
     ClientIdentity, LoadConfig, LoadTarget, ServerAddress, TlsOptions, TrustSource,
 };
@@ -21,7 +21,7 @@ const CONNECT_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Fails for a host that does not resolve, or an invalid rule.
-pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<LoadTarget> {
+pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> Result<LoadTarget> {
     Ok(LoadTarget {
         host: url.host.clone(),
         port: url.port,
@@ -51,7 +51,7 @@ pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
 ///
 /// # Errors
 /// Fails if the proxy cannot be used for this URL.
-pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<TargetUrl>> {
+pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> Result<Option<TargetUrl>> {
     let Some(text) = &spec.proxy else { return Ok(None) };
     let proxy = TargetUrl::parse(text).context("in --proxy")?;
     ensure!(!proxy.is_tls, "TLS to a proxy is not supported: '{text}'\nhint: use http://");
@@ -63,7 +63,7 @@ pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Opt
     Ok(Some(proxy))
 }
 
-fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<ServerAddress>> {
+fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> Result<Vec<ServerAddress>> {
     if let Some(path) = &spec.unix_socket {
         return Ok(vec![ServerAddress::Unix(path.clone())]);
     }
@@ -93,7 +93,7 @@ fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<Ser
 
 /// Applies a rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, where each part may be empty, or
 /// `HOST2:PORT2` for every host. Returns where to connect to; `None` if the rule does not match.
-fn apply_connect_to(rule: &str, host: &str, port: u16) -> anyhow::Result<Option<(String, u16)>> {
+fn apply_connect_to(rule: &str, host: &str, port: u16) -> Result<Option<(String, u16)>> {
     let parts = split_rule(rule)?;
     let (from_host, from_port, to_host, to_port) = match parts[..] {
         [to_host, to_port] => ("", "", to_host, to_port),
@@ -114,7 +114,7 @@ fn apply_connect_to(rule: &str, host: &str, port: u16) -> anyhow::Result<Option<
 }
 
 /// Parses a rule of --resolve: `HOST:PORT:ADDRESS[,ADDRESS...]`.
-fn parse_resolve(text: &str) -> anyhow::Result<(String, u16, Vec<IpAddr>)> {
+fn parse_resolve(text: &str) -> Result<(String, u16, Vec<IpAddr>)> {
     let form = "expected HOST:PORT:ADDRESS[,ADDRESS...]";
     let after_host = match text.strip_prefix('[') {
         Some(remaining) => text.len() - remaining.len() + remaining.find(']').context(form)? + 1,
@@ -132,7 +132,7 @@ fn parse_resolve(text: &str) -> anyhow::Result<(String, u16, Vec<IpAddr>)> {
 }
 
 /// Splits at colons, except within the brackets of an IPv6 address.
-fn split_rule(text: &str) -> anyhow::Result<Vec<&str>> {
+fn split_rule(text: &str) -> Result<Vec<&str>> {
     let mut parts = Vec::new();
     let mut remaining = text;
     loop {
@@ -173,7 +173,7 @@ impl TargetUrl {
     ///
     /// # Errors
     /// Fails if the text is not an HTTP URL; the message says what is expected.
-    pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
+    pub fn parse(text: &str) -> Result<TargetUrl> {
         let (scheme, after_scheme) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
@@ -208,7 +208,7 @@ impl TargetUrl {
     ///
     /// # Errors
     /// Fails if the result is not an HTTP URL.
-    pub fn join(&self, reference: &str) -> anyhow::Result<TargetUrl> {
+    pub fn join(&self, reference: &str) -> Result<TargetUrl> {
         let scheme = if self.is_tls { "https" } else { "http" };
         let absolute = match reference.strip_prefix("//") {
             Some(after) => Some(format!("{scheme}://{after}")),
@@ -273,7 +273,7 @@ impl fmt::Display for TargetUrl {
 ///
 /// # Errors
 /// Fails for an invalid host or port.
-pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
+pub fn parse_host_and_port(text: &str) -> Result<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(bracketed) => {
             let (host, after_bracket) = bracketed.split_once(']').context("a '[' is not closed")?;
@@ -308,7 +308,7 @@ pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> 
 
 /// Rejects an IPv6 zone that is not an interface of this machine. Without this check, name
 /// resolution would fail and report only that the name is unknown.
-fn ensure_interface(zone: &str) -> anyhow::Result<()> {
+fn ensure_interface(zone: &str) -> Result<()> {
     let is_number = !zone.is_empty() && zone.bytes().all(|byte| byte.is_ascii_digit());
     let is_known =
         !zone.is_empty() && !zone.contains('/') && Path::new("/sys/class/net").join(zone).exists();

@@ -6,7 +6,7 @@
 
 use super::{DEFAULT_DURATION, LoadJob, LoadNotice, PreparedLoad, build_job};
 use crate::execution::server::UNLIMITED;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
 use speedwell_load::load::{LoadShare, RequestKind};
 use speedwell_load::pace::PacingModel;
@@ -85,7 +85,7 @@ struct ToolSupport {
     counts_others: bool,
 }
 
-fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
+fn tool_support(client: LoadClient) -> Result<ToolSupport> {
     let (success_statuses, counts_others) = match client {
         Ab | Autocannon => (SUCCESS_STATUSES, true),
         Wrk => (200..=399, true),
@@ -106,10 +106,7 @@ enum ExpectedCount {
 
 /// Decides which of a tool's two counts is the number of expected responses. Fails if the expected
 /// statuses belong to both counts.
-fn select_expected(
-    tool: &ToolSupport,
-    statuses: &[RangeInclusive<u16>],
-) -> anyhow::Result<ExpectedCount> {
+fn select_expected(tool: &ToolSupport, statuses: &[RangeInclusive<u16>]) -> Result<ExpectedCount> {
     let is_inside = |range: &RangeInclusive<u16>| {
         tool.success_statuses.contains(range.start()) && tool.success_statuses.contains(range.end())
     };
@@ -155,7 +152,7 @@ fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
 ///
 /// # Errors
 /// Fails if the tool does not support an option.
-fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
+fn build_arguments(job: &LoadJob, body: &Path) -> Result<Vec<String>> {
     let spec = &job.spec;
     let tool = tool_support(spec.client)?;
     check_supported(&tool, &spec.option_names())?;
@@ -171,7 +168,7 @@ fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
     Ok(arguments)
 }
 
-fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
+fn check_supported(tool: &ToolSupport, given: &[String]) -> Result<()> {
     let tool_options = TOOL_OPTIONS.iter().filter(|(_, tools)| tools.contains(&tool.client));
     let tool_options: Vec<&str> = tool_options.map(|(option, _)| *option).collect();
     let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool_options.contains(&name);
@@ -197,7 +194,7 @@ struct ToolRequest<'a> {
 }
 
 impl<'a> ToolRequest<'a> {
-    fn from_job(job: &'a LoadJob, body: &Path) -> anyhow::Result<ToolRequest<'a>> {
+    fn from_job(job: &'a LoadJob, body: &Path) -> Result<ToolRequest<'a>> {
         let [kind] = job.load.kinds.kinds() else {
             bail!("other tools cannot send several kinds of requests");
         };
@@ -238,7 +235,7 @@ impl<'a> ToolRequest<'a> {
 }
 
 /// Converts a duration for tools that accept whole seconds only.
-fn whole_seconds(tool: &str, option: &str, time: Option<Duration>) -> anyhow::Result<Option<u64>> {
+fn whole_seconds(tool: &str, option: &str, time: Option<Duration>) -> Result<Option<u64>> {
     ensure!(
         time.is_none_or(|time| time.subsec_nanos() == 0 && time.as_secs() > 0),
         "{tool} supports only whole seconds for --{option}"
@@ -246,12 +243,12 @@ fn whole_seconds(tool: &str, option: &str, time: Option<Duration>) -> anyhow::Re
     Ok(time.map(|time| time.as_secs()))
 }
 
-fn duration_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+fn duration_seconds(spec: &LoadSpec, tool: &str) -> Result<Option<u64>> {
     let default_time = spec.count.is_none().then_some(DEFAULT_DURATION);
     whole_seconds(tool, "time", spec.time.or(default_time))
 }
 
-fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+fn timeout_seconds(spec: &LoadSpec, tool: &str) -> Result<Option<u64>> {
     whole_seconds(tool, "timeout", spec.timeout)
 }
 
@@ -264,7 +261,7 @@ fn push_given(arguments: &mut Vec<String>, option: &str, value: Option<impl ToSt
     arguments.extend(value.iter().flat_map(|value| [option.to_owned(), value.to_string()]));
 }
 
-fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> Result<Vec<String>> {
     // Without -r, ab gives up after an error. Without -l, it counts responses as failed if their
     // lengths differ.
     let mut arguments: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
@@ -293,7 +290,7 @@ fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<St
     Ok(arguments)
 }
 
-fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> Result<Vec<String>> {
     let mut arguments = vec!["--latency".to_owned()];
     push_option(&mut arguments, "-c", request.concurrency);
     push_option(&mut arguments, "-t", spec.threads.unwrap_or(1));
@@ -335,7 +332,7 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     arguments
 }
 
-fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> Result<Vec<String>> {
     let mut arguments: Vec<String> = ["-j", "-n"].map(str::to_owned).to_vec();
     push_option(&mut arguments, "-c", request.concurrency);
     match spec.count {
@@ -365,7 +362,7 @@ pub fn load_with_tool(
     spec: &LoadSpec,
     seed: u64,
     notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<Option<Session>> {
+) -> Result<Option<Session>> {
     let scratch = ScratchFolder::new()?;
     let body = scratch.path("body");
     let job = build_job(spec, seed, LoadShare::ONLY)?;
