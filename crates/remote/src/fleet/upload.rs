@@ -259,19 +259,27 @@ pub(crate) fn send_bundle(
     session: &str,
     machine: &FleetMachine,
 ) -> Result<(PathBuf, PathBuf)> {
-    if !is_shared(file) {
-        return send_over_connection(engine, bundle, session, machine);
+    if is_shared(file) {
+        let (folder, laid_out) = content_store::lay_out_locally(bundle, session, &machine.folder)?;
+        // The program configured for the machine takes precedence over the program in the bundle.
+        match &machine.binary {
+            Some(binary) => link_configured_program(binary, &folder)?,
+            None => link_program(&folder, &laid_out)?,
+        }
+        return Ok((folder, laid_out));
     }
-    let (folder, laid_out) = content_store::lay_out_locally(bundle, session, &machine.folder)?;
-    // The program configured for the machine takes precedence over the program in the bundle.
-    match &machine.binary {
-        Some(binary) => link_configured_program(binary, &folder)?,
-        None => link_program(&folder, &laid_out)?,
-    }
-    Ok((folder, laid_out))
+    let folder = machine.folder.to_string_lossy();
+    let program_file = content_store::program_to_send(&own_program());
+    let sent_program = content_store::send_program(engine, machine, &program_file)?;
+    let program = sent_program.to_string_lossy();
+    let arguments = [SHARD_SUBCOMMAND, "--receive", &folder];
+    let connection = engine.start_worker(&machine.name, &program, &arguments)?;
+    let result = connection
+        .use_streams(|writer, reader| content_store::send_bundle(bundle, session, writer, reader));
+    connection.finish(result)
 }
 
-/// Receiving end of `send_over_connection`: reads from stdin and answers on stdout.
+/// Receiving end of `send_bundle` over a connection: reads from stdin and answers on stdout.
 ///
 /// # Errors
 /// Fails if the connection breaks.
@@ -289,23 +297,6 @@ pub fn receive_bundle(folder: &Path) -> Result<()> {
     };
     WorkerGreeting::send()?;
     content_store::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &link_received)
-}
-
-fn send_over_connection(
-    engine: &mut FleetEngine,
-    bundle: &FileBundle,
-    session: &str,
-    machine: &FleetMachine,
-) -> Result<(PathBuf, PathBuf)> {
-    let folder = machine.folder.to_string_lossy().into_owned();
-    let program_file = content_store::program_to_send(&own_program());
-    let sent_program = content_store::send_program(engine, machine, &program_file)?;
-    let program = sent_program.to_string_lossy();
-    let arguments = [SHARD_SUBCOMMAND, "--receive", &folder];
-    let connection = engine.start_worker(&machine.name, &program, &arguments)?;
-    let result = connection
-        .use_streams(|writer, reader| content_store::send_bundle(bundle, session, writer, reader));
-    connection.finish(result)
 }
 
 fn link_configured_program(program: &Path, folder: &Path) -> Result<()> {

@@ -285,7 +285,7 @@ impl FleetEngine {
     /// Fails if the engine does not answer.
     pub fn describe_allocation(&self, allocation: &MachineAllocation) -> Result<Option<String>> {
         let FleetEngine::Slurm(slurm) = self else { return Ok(None) };
-        slurm.describe_allocation(allocation)
+        Ok(lease::describe_queue_state(&slurm.query_queue(&allocation.name)?))
     }
 
     /// Ends an allocation, whichever process owns it. Returns whether the allocation existed.

@@ -43,8 +43,7 @@ pub fn perform_placed_run(
     seed: u64,
 ) -> RunReport {
     let mut report = RunReport::default();
-    let result = run_placed(assignment, placement, seed, &mut report);
-    report.performed.failure = result.err();
+    report.performed.failure = run_placed(assignment, placement, seed, &mut report).err();
     report
 }
 

@@ -33,12 +33,34 @@ use std::time::{Duration, Instant, SystemTime};
 pub fn run_server(
     assignment: &RunAssignment,
     serving: &Serving,
-    run: (u64, &RunSite<'_>),
-    port_and_spec: (u16, ProcessSpec),
+    (seed, site): (u64, &RunSite<'_>),
+    (port, mut spec): (u16, ProcessSpec),
     report: &mut RunReport,
 ) -> StageResult<()> {
     let counter = metrics::open_if_wanted(assignment, report);
-    let mut server = ServerLifecycle::start(assignment, serving, run, port_and_spec)?;
+    let profiler = RunProfiler::from_request(assignment.profile.as_ref());
+    if let Some(profiler) = &profiler {
+        profiler.recorder.prepare(&mut spec);
+    }
+    let output = CapturedOutput::default();
+    let (started, begin) = (SystemTime::now(), Instant::now());
+    let program = spec.program.display().to_string();
+    let service = ServiceProcess::start_with_conversation(spec, output.clone())
+        .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
+    let mut server = ServerLifecycle {
+        url: serving.load.spec.url.replace("{port}", &port.to_string()),
+        ready: ServerReady { took_ns: 0, address: SocketAddr::new(site.host(), port) },
+        assignment,
+        serving,
+        seed,
+        site,
+        service,
+        output,
+        port,
+        started,
+        begin,
+        profiler,
+    };
     let mut load_result = match server.measure(counter.as_ref(), report) {
         Ok(load_result) => load_result,
         Err(failure) => return Err(stop_failed(server.service, failure)),
@@ -70,39 +92,7 @@ pub(super) struct ServerLifecycle<'a> {
     profiler: Option<RunProfiler>,
 }
 
-impl<'a> ServerLifecycle<'a> {
-    /// Starts the target.
-    fn start(
-        assignment: &'a RunAssignment,
-        serving: &'a Serving,
-        (seed, site): (u64, &'a RunSite<'a>),
-        (port, mut spec): (u16, ProcessSpec),
-    ) -> StageResult<ServerLifecycle<'a>> {
-        let profiler = RunProfiler::from_request(assignment.profile.as_ref());
-        if let Some(profiler) = &profiler {
-            profiler.recorder.prepare(&mut spec);
-        }
-        let output = CapturedOutput::default();
-        let (started, begin) = (SystemTime::now(), Instant::now());
-        let program = spec.program.display().to_string();
-        let service = ServiceProcess::start_with_conversation(spec, output.clone())
-            .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
-        Ok(ServerLifecycle {
-            url: serving.load.spec.url.replace("{port}", &port.to_string()),
-            ready: ServerReady { took_ns: 0, address: SocketAddr::new(site.host(), port) },
-            assignment,
-            serving,
-            seed,
-            site,
-            service,
-            output,
-            port,
-            started,
-            begin,
-            profiler,
-        })
-    }
-
+impl ServerLifecycle<'_> {
     fn wait_until_ready(&self) -> StageResult<ServerReady> {
         let limit = Duration::from_millis(self.serving.ready.within_ms);
         let result = wait_until_ready(&self.service, self.begin, limit, || self.check_ready());

@@ -52,16 +52,12 @@ struct RequestEntry {
     body_file: Option<PathBuf>,
 }
 
-/// Reads a request file. `command_line_request` is the request that the command line describes;
-/// paths of body files are relative to the request file.
+/// Reads a request file. `default` is the request that the command line describes; paths of body
+/// files are relative to the request file.
 ///
 /// # Errors
 /// Fails if the file is unreadable or invalid, or contains no request.
-fn read_kinds(
-    file: &Path,
-    command_line_request: &RequestKind,
-    url: &TargetUrl,
-) -> Result<Vec<RequestKind>> {
+fn read_kinds(file: &Path, default: &RequestKind) -> Result<Vec<RequestKind>> {
     let displayed = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
         let number = ParameterValue::parse(&displayed.to_string(), ValueKind::Number);
@@ -70,16 +66,10 @@ fn read_kinds(
         format!("cannot read requests from '{displayed}'{hint}")
     })?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    parse_kinds(&text, folder, command_line_request, url)
-        .with_context(|| format!("in the requests of '{displayed}'"))
+    parse_kinds(&text, folder, default).with_context(|| format!("in the requests of '{displayed}'"))
 }
 
-fn parse_kinds(
-    text: &str,
-    folder: &Path,
-    command_line_request: &RequestKind,
-    url: &TargetUrl,
-) -> Result<Vec<RequestKind>> {
+fn parse_kinds(text: &str, folder: &Path, default: &RequestKind) -> Result<Vec<RequestKind>> {
     let file: RequestFile = toml::from_str(text).map_err(|error| add_hint(&error))?;
     ensure!(
         !file.request.is_empty(),
@@ -87,8 +77,8 @@ fn parse_kinds(
     );
     let mut kinds: Vec<RequestKind> = Vec::new();
     for (entry, number) in file.request.into_iter().zip(1..) {
-        let kind = build_kind(entry, folder, command_line_request, url)
-            .with_context(|| format!("request {number}"))?;
+        let kind =
+            build_kind(entry, folder, default).with_context(|| format!("request {number}"))?;
         if kinds.iter().any(|existing| existing.name == kind.name) {
             bail!("two requests are named '{}'", kind.name);
         }
@@ -108,12 +98,7 @@ fn add_hint(error: &toml::de::Error) -> anyhow::Error {
     anyhow::anyhow!("{}{hint}", error.to_string().trim_end())
 }
 
-fn build_kind(
-    entry: RequestEntry,
-    folder: &Path,
-    command_line_request: &RequestKind,
-    url: &TargetUrl,
-) -> Result<RequestKind> {
+fn build_kind(entry: RequestEntry, folder: &Path, default: &RequestKind) -> Result<RequestKind> {
     let body = match (entry.body, entry.body_file) {
         (Some(_), Some(_)) => bail!("it has both a body and a body-file"),
         (Some(text), None) => Some(text.into_bytes()),
@@ -121,7 +106,7 @@ fn build_kind(
         (None, None) => None,
     };
     let path = match &entry.path {
-        None => url.path.clone(),
+        None => default.target.clone(),
         Some(path) => {
             ensure!(path.starts_with('/'), "the path '{path}' does not begin with '/'");
             target::encode_path(path)
@@ -135,7 +120,7 @@ fn build_kind(
         method,
         target: path,
         body,
-        ..command_line_request.clone()
+        ..default.clone()
     };
     for (name, value) in &entry.headers {
         set_header(&mut kind, name, Some(value.as_str()));
@@ -150,7 +135,7 @@ fn build_kind(
 pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> Result<RequestKinds> {
     let command_line_request = plain_request(spec, url)?;
     let mut kinds = match &spec.requests {
-        Some(file) => read_kinds(file, &command_line_request, url)?,
+        Some(file) => read_kinds(file, &command_line_request)?,
         None => vec![command_line_request],
     };
     if let Some(proxy) = target::find_proxy(spec, url)? {
@@ -354,12 +339,11 @@ mod tests {
     use super::*;
 
     fn parse_test_kinds(text: &str) -> anyhow::Result<Vec<RequestKind>> {
-        let url = TargetUrl::parse("http://h/base").unwrap();
         let plain = RequestKind {
             headers: vec![("Accept".into(), b"*/*".to_vec())],
             ..RequestKind::get("h", "/base")
         };
-        parse_kinds(text, Path::new("."), &plain, &url)
+        parse_kinds(text, Path::new("."), &plain)
     }
 
     #[test]
