@@ -10,7 +10,7 @@ use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
-use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
+use speedwell_config::experiment::{Experiment, RequirementKind};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
 use speedwell_model::{RunCount, RunOrder, SessionEvent, StoppingDesign, Variant, as_milliseconds};
@@ -125,9 +125,21 @@ pub(crate) fn check_requirements(
     experiment: &Experiment,
     listener: &mut EventListener<'_>,
 ) -> Result<()> {
-    let requirements = experiment.requirements.iter();
-    let unmet = requirements.filter_map(|requirement| describe_missing(requirement, listener));
-    let missing: Vec<String> = unmet.collect();
+    let mut missing = Vec::new();
+    for requirement in &experiment.requirements {
+        let result = match &requirement.need {
+            RequirementKind::Program { command, pattern, at_least } => {
+                check_program(command, pattern, at_least.as_deref())
+            }
+            RequirementKind::Packages { directory, lockfile } => {
+                install_packages(directory, *lockfile, listener)
+            }
+        };
+        if let Err(problem) = result {
+            let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
+            missing.push(format!("{}: {problem}{}", requirement.name, hint.unwrap_or_default()));
+        }
+    }
     ensure!(
         missing.is_empty(),
         "requirements of '{}' are not met:\n  {}",
@@ -135,23 +147,6 @@ pub(crate) fn check_requirements(
         missing.join("\n  ")
     );
     Ok(())
-}
-
-/// Describes an unmet requirement in one line; `None` if it is met.
-fn describe_missing(
-    requirement: &ExperimentRequirement,
-    listener: &mut EventListener<'_>,
-) -> Option<String> {
-    let problem = match &requirement.need {
-        RequirementKind::Program { command, pattern, at_least } => {
-            check_program(command, pattern, at_least.as_deref()).err()?
-        }
-        RequirementKind::Packages { directory, lockfile } => {
-            install_packages(directory, *lockfile, listener).err()?
-        }
-    };
-    let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
-    Some(format!("{}: {problem}{}", requirement.name, hint.unwrap_or_default()))
 }
 
 /// Checks that a program exists and is recent enough.

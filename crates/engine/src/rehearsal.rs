@@ -79,8 +79,9 @@ pub fn check_plan(plans: &mut PreparedPlan) -> Result<()> {
     Ok(())
 }
 
-/// Prepares to measure a checked plan on this machine: builds packages, tries the benchmarks of a
-/// new session, and warns about anything that would distort the results.
+/// Prepares to measure a checked plan on this machine: builds packages, and tries the benchmarks of
+/// a new session. Before time is spent on measuring, warns about too few runs for a verdict, options
+/// without an effect and a busy machine. Also passes on the warnings from listing the cases.
 ///
 /// # Errors
 /// Fails if a package cannot be built, the trial shows that nothing can be measured, or the
@@ -97,7 +98,19 @@ pub fn prepare_measurement(
         rehearse_plan(&plans.plan, &plans.suite.failures, &request.settings)?;
         choose_order(&mut plans.plan, listener)?;
     }
-    warn_before(plans, request, listener)
+    let PreparedPlan { plan, suite, .. } = plans;
+    let undivided = request.divides_runs.then(|| undivided_warning(plan)).flatten();
+    let other_warnings = reach_warning(plan, &request.settings).into_iter().chain(undivided);
+    for warning in suite.warnings.iter().cloned().chain(other_warnings) {
+        emit_warning(listener, &warning)?;
+    }
+    // Instruction counts do not depend on how busy the machine is.
+    let counting = plan.design.counting.as_ref();
+    let is_only_counted = counting.is_some_and(|counting| !counting.also_timed);
+    // Pairs were chosen because the machine is busy.
+    let has_chosen_pairs =
+        plan.design.order_choice.is_some() && plan.design.order == RunOrder::Paired;
+    if is_only_counted || has_chosen_pairs { Ok(()) } else { warn_if_busy(listener) }
 }
 
 /// Chooses the order of runs if it is still open, and reports the choice.
@@ -217,27 +230,6 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Before time is spent on measuring, warns about too few runs for a verdict, options without an
-/// effect and a busy machine. Also passes on the warnings from listing the cases.
-fn warn_before(
-    plans: &PreparedPlan,
-    request: &SessionRequest,
-    listener: &mut EventListener<'_>,
-) -> Result<()> {
-    let warnings =
-        plans.suite.warnings.iter().cloned().chain(reach_warning(&plans.plan, &request.settings));
-    let undivided = request.divides_runs.then(|| undivided_warning(&plans.plan)).flatten();
-    for warning in warnings.chain(undivided) {
-        emit_warning(listener, &warning)?;
-    }
-    let design = &plans.plan.design;
-    // Instruction counts do not depend on how busy the machine is.
-    let is_only_counted = design.counting.as_ref().is_some_and(|counting| !counting.also_timed);
-    // Pairs were chosen because the machine is busy.
-    let has_chosen_pairs = design.order_choice.is_some() && design.order == RunOrder::Paired;
-    if is_only_counted || has_chosen_pairs { Ok(()) } else { warn_if_busy(listener) }
 }
 
 /// Warns if the machine is busy with other work.

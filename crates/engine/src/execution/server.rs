@@ -185,7 +185,16 @@ impl LoadServer {
             Err(StartFailure::Ended) => Err(early_exit_error(service, command)),
             Err(StartFailure::Never(reason)) => bail!(reason),
             Err(StartFailure::TooSlow(_)) => {
-                Err(start_timeout_error(service, command, limit, addresses))
+                let outcome = service.stop_and_wait();
+                let tail = outcome.map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
+                let addresses: Vec<String> = addresses.iter().map(format_server_address).collect();
+                bail!(
+                    "the server '{command}' did not accept connections at {} within {} s{}\n\
+                     hint: is that the address it serves? --serve-timeout gives it more time",
+                    addresses.join(", "),
+                    limit.as_secs_f64(),
+                    quote_output(&tail.unwrap_or_default())
+                )
             }
         }
     }
@@ -302,24 +311,6 @@ fn early_exit_error(service: ServiceProcess, command: &str) -> anyhow::Error {
             )
         }
     }
-}
-
-fn start_timeout_error(
-    service: ServiceProcess,
-    command: &str,
-    limit: Duration,
-    addresses: &[ServerAddress],
-) -> anyhow::Error {
-    let addresses_text: Vec<String> = addresses.iter().map(format_server_address).collect();
-    let tail = service.stop_and_wait().map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
-    anyhow::anyhow!(
-        "the server '{}' did not accept connections at {} within {} s{}\n\
-         hint: is that the address it serves? --serve-timeout gives it more time",
-        command,
-        addresses_text.join(", "),
-        limit.as_secs_f64(),
-        quote_output(&tail.unwrap_or_default())
-    )
 }
 
 /// Formats a server's output for the end of a message.

@@ -40,7 +40,7 @@ use speedwell_engine::{
     EventListener, MeasuredSession, PreparedPlan, SessionRequest, session_header,
 };
 use speedwell_machine::process;
-use speedwell_model::{RunCount, Session, SessionEvent, SessionMachine, StoppingDesign};
+use speedwell_model::{RunCount, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
 use std::collections::BTreeSet;
 use std::fs;
@@ -359,11 +359,12 @@ fn send_to_machines(
         upload::note_sending(bundle, &machine.name, listener)?;
         let (folder, bundle) = upload::send_bundle(engine, &fleet.file, bundle, session, &machine)
             .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
+        let is_shared = upload::is_shared(&fleet.file);
         ready.push(WorkerMachine {
             fleet_machine: machine,
             folder,
             bundle,
-            is_shared: upload::is_shared(&fleet.file),
+            is_shared,
             failures: 0,
         });
     }
@@ -466,33 +467,19 @@ pub fn reattach_session(
     let plan: SessionPlan = serde_json::from_str(&text)?;
     let session = store.load_session_without_runs(number)?;
     let mut engine = FleetEngine::from_file(file);
-    let machines = session_machines(&session, &engine.known_machines()?, file)?;
+    let machine = |fleet_machine: FleetMachine| {
+        let folder = fleet_machine.folder.join("sessions").join(&session.id);
+        let bundle = folder.join(content_store::BUNDLE_LINK);
+        let is_shared = upload::is_shared(file);
+        WorkerMachine { fleet_machine, folder, bundle, is_shared, failures: 0 }
+    };
+    let machines = current_machines(&session.machines, &engine.known_machines()?)?;
+    let work = (machines.into_iter().map(machine).collect(), shards);
     let merger = store.resume_merging(number)?;
     let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
-    let work = (machines, shards);
     let (_, statuses) =
         coordinate(engine, merger, inputs, session.id, work, attachment, listener)??;
     shard_statuses(store, number, statuses)
-}
-
-/// The session's machines, each with the session's folder.
-fn session_machines(
-    session: &Session,
-    fleet_machines: &[FleetMachine],
-    file: &FleetFile,
-) -> Result<Vec<WorkerMachine>> {
-    let machines = current_machines(&session.machines, fleet_machines)?;
-    let machine = |machine: FleetMachine| {
-        let folder = machine.folder.join("sessions").join(&session.id);
-        WorkerMachine {
-            bundle: folder.join(content_store::BUNDLE_LINK),
-            folder,
-            fleet_machine: machine,
-            is_shared: upload::is_shared(file),
-            failures: 0,
-        }
-    };
-    Ok(machines.into_iter().map(machine).collect())
 }
 
 fn session_shards(store: &Store, number: i64) -> Result<Vec<StoredShard>> {

@@ -89,12 +89,11 @@ impl PlacedSession {
             _ => return Ok(MeasuringProcess::Interrupted),
         }
         let recorder = store.recording_process(self.number)?;
-        Ok(match recorder.as_ref().map(ProcessIdentity::has_ended) {
-            Some(Some(true)) => MeasuringProcess::Interrupted,
-            Some(Some(false)) => {
-                MeasuringProcess::Here(recorder.map_or(0, |identity| identity.pid))
-            }
-            Some(None) | None => MeasuringProcess::Elsewhere,
+        let has_ended = recorder.as_ref().and_then(ProcessIdentity::has_ended);
+        Ok(match (recorder, has_ended) {
+            (_, Some(true)) => MeasuringProcess::Interrupted,
+            (Some(recorder), Some(false)) => MeasuringProcess::Here(recorder.pid),
+            _ => MeasuringProcess::Elsewhere,
         })
     }
 
