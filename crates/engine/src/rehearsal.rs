@@ -8,9 +8,7 @@
 //! every case instead.
 
 use crate::execution::{map_concurrently, perform_slot, prefer_processor_time, run_context};
-use crate::{
-    EventListener, PreparedPlan, SessionRequest, emit_warning, order, pairs, shared_emitter,
-};
+use crate::{EventListener, PreparedPlan, SessionRequest, emit_warning, order, shared_emitter};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
@@ -70,11 +68,11 @@ pub fn check_plan(plans: &mut PreparedPlan) -> Result<()> {
         return Ok(());
     }
     if plans.plan.design.order == RunOrder::Paired {
-        pairs::check_paired(&plans.plan)?;
+        order::check_paired(&plans.plan)?;
     }
     check_rules(&plans.plan)?;
     if plans.plan.design.counting.is_some() {
-        pairs::prepare_counting(&mut plans.plan)?;
+        order::prepare_counting(&mut plans.plan)?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::experiment::{
 };
 use crate::{
     EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest,
-    VariantRequest, measured_code, pairs, revisions, shared_emitter,
+    VariantRequest, measured_code, order, revisions, shared_emitter,
 };
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{
@@ -67,7 +67,7 @@ impl PreparedPlan {
             return plan_experiment(&file, request, listener);
         }
         if request.plan.execution.is_order(RunOrder::Paired) {
-            pairs::check_targets(&request.targets, &directory)?;
+            order::check_targets(&request.targets, &directory)?;
         }
         let has_revisions = !request.variants.revisions.is_empty();
         let mut resolved = request.variants.clone();

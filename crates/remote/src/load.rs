@@ -35,9 +35,9 @@ pub(crate) const MAX_MACHINES: usize = 64;
 /// Machines that send loads.
 #[derive(Debug)]
 pub struct LoadGenerators {
-    engine: FleetEngine,
+    pub(crate) engine: FleetEngine,
     /// Name of each machine, and the path of this program there.
-    machines: Vec<(String, String)>,
+    pub(crate) machines: Vec<(String, String)>,
 }
 
 impl LoadGenerators {
@@ -64,15 +64,6 @@ impl LoadGenerators {
         };
         let machines: Result<Vec<_>> = machines.into_iter().map(&mut prepare).collect();
         Ok(LoadGenerators { machines: machines?, engine })
-    }
-
-    /// Creates generators on known machines. Each machine is given by its name and the path of this
-    /// program there.
-    pub(crate) fn on_machines(
-        engine: FleetEngine,
-        machines: impl IntoIterator<Item = (String, String)>,
-    ) -> LoadGenerators {
-        LoadGenerators { engine, machines: machines.into_iter().collect() }
     }
 
     /// Returns the load that all machines send together.

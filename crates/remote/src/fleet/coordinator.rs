@@ -1,5 +1,5 @@
 //! Runs the loop that measures a session on other machines: submits work, collects and merges the
-//! results, and [recovers from losses](super::reassign).
+//! results, and [recovers from losses](FleetCoordinator::settle_attempts).
 //!
 //! A shard is a part of the plan for one machine. It is done when one of its attempts completes. An
 //! attempt writes its results to a spool, which is a file or a stream. Only complete blocks are

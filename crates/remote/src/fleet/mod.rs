@@ -16,7 +16,6 @@
 
 pub(crate) mod attempt;
 mod coordinator;
-mod reassign;
 pub(crate) mod upload;
 pub mod worker;
 

@@ -10,7 +10,6 @@
 //! first run to its last ([`MachineLease`]). Runs therefore never wait for a machine halfway. Other
 //! users who wait for exclusive use of a machine get it when the experiment ends.
 
-mod connection;
 mod control;
 mod run;
 pub mod worker;
@@ -25,7 +24,7 @@ use crate::machines::{
     AllocationLease, FleetEngine, FleetMachine, LeaseComponent, MachineState, content_store,
 };
 use anyhow::{Context, Result, anyhow, ensure};
-use connection::RoleConnection;
+use run::RoleConnection;
 use speedwell_adapters::own_program;
 use speedwell_config::experiment::{PlacedRole, RolePlacement};
 use speedwell_config::fleet::{EngineKind, FleetFile};

@@ -6,7 +6,7 @@
 //! does the recording. Start at [`run_server`], which goes through the stages.
 
 use super::assertions::{self, CapturedOutput, ProofSources, replace_path, send_get};
-use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult, ServerReady};
+use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult};
 use super::{RunReport, RunSite, StageResult, stage_error, stage_failure, stop_failed};
 use crate::execution::profile::{ActiveRecording, ProfileRecorder, RecordingTool};
 use crate::execution::server::{
@@ -49,7 +49,8 @@ pub fn run_server(
         .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
     let mut server = ServerLifecycle {
         url: serving.load.spec.url.replace("{port}", &port.to_string()),
-        ready: ServerReady { took_ns: 0, address: SocketAddr::new(site.host(), port) },
+        address: SocketAddr::new(site.host(), port),
+        ready_ns: 0,
         assignment,
         serving,
         seed,
@@ -71,7 +72,7 @@ pub fn run_server(
         report.profile = Some(profile);
         return Ok(());
     }
-    metrics::add_server_metrics(&load_result, &server.ready, report);
+    metrics::add_server_metrics(&load_result, server.ready_ns, report);
     report.load = load_result.load;
     server.stop_server(report)
 }
@@ -88,17 +89,18 @@ pub(super) struct ServerLifecycle<'a> {
     pub(super) url: String,
     started: SystemTime,
     begin: Instant,
-    pub(super) ready: ServerReady,
+    /// Listening address, once the server is ready.
+    pub(super) address: SocketAddr,
+    /// Time from the start of the server until it was ready.
+    ready_ns: u64,
     profiler: Option<RunProfiler>,
 }
 
 impl ServerLifecycle<'_> {
-    fn wait_until_ready(&self) -> StageResult<ServerReady> {
+    fn wait_until_ready(&self) -> StageResult<(SocketAddr, u64)> {
         let limit = Duration::from_millis(self.serving.ready.within_ms);
         let result = wait_until_ready(&self.service, self.begin, limit, || self.check_ready());
-        let (address, took_ns) =
-            result.map_err(|failure| stage_failure(RunStage::Ready, failure.reason(limit)))?;
-        Ok(ServerReady { took_ns, address })
+        result.map_err(|failure| stage_failure(RunStage::Ready, failure.reason(limit)))
     }
 
     /// Checks whether the server is ready, and returns the address on which it listens.
@@ -161,7 +163,7 @@ impl ServerLifecycle<'_> {
         report: &mut RunReport,
     ) -> StageResult<LoadResult> {
         let attached_at_start = self.attach_profiler(false)?;
-        self.ready = self.wait_until_ready()?;
+        (self.address, self.ready_ns) = self.wait_until_ready()?;
         self.check_proofs(false)?;
         self.verify_response(RunStage::Verify)?;
         self.warm_up(report)?;

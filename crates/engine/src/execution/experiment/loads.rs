@@ -194,7 +194,7 @@ impl ServerLifecycle<'_> {
         let service = &self.service;
         let result = process::with_stop_flag(
             || service.has_ended(),
-            |stop| (self.site.sender)(spec, self.seed, self.ready.address, stop),
+            |stop| (self.site.sender)(spec, self.seed, self.address, stop),
         );
         let has_lost_server = result.as_ref().is_ok_and(|run| run.measured.has_lost_server());
         let has_ended = if has_lost_server { service.is_dying() } else { service.has_ended() };

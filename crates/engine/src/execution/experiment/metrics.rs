@@ -12,7 +12,6 @@ use speedwell_model::load::measurement::{LoadRun, ThreadReport};
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_model::{Metric, MetricDirection, Run, Session, StackProfile};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Everything a run yielded.
@@ -40,14 +39,6 @@ pub fn stage_error(stage: RunStage) -> impl Fn(anyhow::Error) -> StageFailure {
     move |error| stage_failure(stage, format!("{error:#}"))
 }
 
-/// Facts observed when the server became ready.
-pub struct ServerReady {
-    /// Time from the start of the server until it was ready.
-    pub took_ns: u64,
-    /// Listening address.
-    pub address: SocketAddr,
-}
-
 /// Result of a load.
 pub struct LoadResult {
     /// Metrics of the load, whichever client sent it.
@@ -65,11 +56,11 @@ pub struct LoadResult {
 }
 
 /// Adds the metrics of a load, and the resources that the server used for it.
-pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
+pub fn add_server_metrics(result: &LoadResult, ready_ns: u64, report: &mut RunReport) {
     if let Some(run) = result.session.runs.first() {
         add_run_metrics(&result.session, run, &[], report);
     }
-    add_target_cost(result, ready, report);
+    add_target_cost(result, ready_ns, report);
     if let Some(load) = &result.load {
         add_generator_metrics(load, report);
     }
@@ -87,7 +78,7 @@ pub fn add_run_metrics(session: &Session, run: &Run, excluded: &[&str], report: 
 
 /// Adds the resources that the target used for the load, such as processor time per request, and
 /// the CPU pressure and steal of the machine.
-fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
+fn add_target_cost(result: &LoadResult, ready_ns: u64, report: &mut RunReport) {
     let sample_value = |name: &str| {
         let samples = result.session.runs.first().map(|run| &run.samples);
         let sample = samples.into_iter().flatten().find(|sample| &*sample.metric == name);
@@ -105,7 +96,6 @@ fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunRep
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     let peak_rss = result.peak_rss_bytes.map(|bytes| bytes as f64);
     let instructions = per_request(result.instructions);
-    let ready_ns = Some(ready.took_ns as f64);
     let lower = MetricDirection::Lower;
     let higher = MetricDirection::Higher;
     let figures = [
@@ -114,7 +104,7 @@ fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunRep
         ("instructions_per_request", "", lower, instructions),
         ("cpu_cores", "", lower, cores),
         ("max_rss", "B", lower, peak_rss),
-        ("server_ready", "ns", lower, ready_ns),
+        ("server_ready", "ns", lower, Some(ready_ns as f64)),
         ("pressure", "%", lower, percent(spent.pressure)),
         ("steal", "%", lower, percent(spent.steal)),
     ];
