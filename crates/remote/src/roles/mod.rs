@@ -35,7 +35,7 @@ use speedwell_model::stage_report::RunStage;
 use speedwell_model::{MachineAllocation, MachinePlacement, PlacedMachine, SessionEvent};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use worker::{ProbeReport, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 
 /// Path of the definition file's folder in a bundle.
@@ -67,28 +67,30 @@ pub fn prepare_machines(
             *role_machines = lease.machines(component).filter_map(index_of).collect();
         }
     }
-    let mut sender = BundleSender {
-        engine: engine.within_allocation(lease.as_ref().map(|lease| &lease.allocation)),
-        file,
-        lease: lease.as_ref(),
-        bundle,
-        session,
+    let mut engine = engine.within_allocation(lease.as_ref().map(|lease| &lease.allocation));
+    let leased = lease.as_ref();
+    let mut sender = BundleSender { engine: &mut engine, file, lease: leased, bundle, session };
+    let mut placement = MachinePlacement {
+        fleet: file.file.clone(),
+        root: root.to_owned(),
+        allocation: leased.map(|lease| lease.allocation.clone()),
+        ..MachinePlacement::default()
     };
-    let mut machines: Vec<PlacedMachine> = Vec::new();
-    let role_assignments = (role_placement.roles.iter()).zip(&assignment);
-    for (role, index) in role_assignments
-        .flat_map(|(role, role_machines)| role_machines.iter().map(move |index| (role, *index)))
-    {
-        let name = &fleet_machines[index].name;
-        upload::note_sending(&sender.bundle, name, listener)?;
-        let prepared = sender.prepare_machine(&fleet_machines[index]);
-        let error_context = || format!("cannot send the files of '{}' to '{name}'", role.name);
-        machines.push(prepared.with_context(error_context)?);
+    for (role, role_machines) in role_placement.roles.iter().zip(&assignment) {
+        for machine in role_machines.iter().map(|index| &fleet_machines[*index]) {
+            let name = &machine.name;
+            upload::note_sending(&sender.bundle, name, listener)?;
+            let error_context = || format!("cannot send the files of '{}' to '{name}'", role.name);
+            let prepared = sender.prepare_machine(machine).with_context(error_context)?;
+            let index = placement.machines.len();
+            placement.machines.push(prepared);
+            match role.name.as_str() {
+                "target" => placement.target = index,
+                "load" => placement.load.push(index),
+                service => placement.services.push((service.to_owned(), index)),
+            }
+        }
     }
-    let mut placement = build_placement(role_placement, &assignment, machines);
-    (placement.fleet, placement.root) = (file.file.clone(), root.to_owned());
-    placement.allocation = lease.as_ref().map(|lease| lease.allocation.clone());
-    let BundleSender { mut engine, .. } = sender;
     let machine_lease = MachineLease::acquire(&mut engine, &placement, lease, listener)?;
     Ok((placement, machine_lease))
 }
@@ -110,14 +112,9 @@ fn resend_missing(
     if missing.is_empty() {
         return Ok(());
     }
-    let mut sender = BundleSender {
-        engine: FleetEngine::from_file(file).within_allocation(placement.allocation.as_ref()),
-        file,
-        lease,
-        bundle: gather_bundle(&placement.root)?,
-        session,
-    };
-    let fleet_machines = sender.engine.known_machines()?;
+    let fleet_machines = engine.known_machines()?;
+    let bundle = gather_bundle(&placement.root)?;
+    let mut sender = BundleSender { engine, file, lease, bundle, session };
     for placed in missing {
         let machine = fleet_machines.iter().find(|machine| machine.name == placed.name);
         let machine =
@@ -126,26 +123,6 @@ fn resend_missing(
         *placed = sender.prepare_machine(machine).with_context(error_context)?;
     }
     Ok(())
-}
-
-/// Assigns machines to the roles. `machines` is in the order of the roles.
-fn build_placement(
-    role_placement: &RolePlacement,
-    assignment: &[Vec<usize>],
-    machines: Vec<PlacedMachine>,
-) -> MachinePlacement {
-    let mut indices = 0..machines.len();
-    let mut placement = MachinePlacement { machines, ..MachinePlacement::default() };
-    for (role, role_machines) in role_placement.roles.iter().zip(assignment) {
-        let role_machines: Vec<usize> = indices.by_ref().take(role_machines.len()).collect();
-        match (role.name.as_str(), role_machines.as_slice()) {
-            ("target", [index]) => placement.target = *index,
-            ("load", _) => placement.load = role_machines,
-            (_, [index]) => placement.services.push((role.name.clone(), *index)),
-            _ => {}
-        }
-    }
-    placement
 }
 
 fn gather_bundle(root: &Path) -> Result<FileBundle> {
@@ -160,7 +137,7 @@ fn gather_bundle(root: &Path) -> Result<FileBundle> {
 }
 
 struct BundleSender<'a> {
-    engine: FleetEngine,
+    engine: &'a mut FleetEngine,
     file: &'a FleetFile,
     lease: Option<&'a AllocationLease>,
     bundle: FileBundle,
@@ -172,9 +149,9 @@ impl BundleSender<'_> {
     fn prepare_machine(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
         let (bundle, session) = (&self.bundle, self.session.as_str());
         let (folder, laid_out) =
-            upload::send_bundle(&mut self.engine, self.file, bundle, session, machine)?;
+            upload::send_bundle(self.engine, self.file, bundle, session, machine)?;
         let program = folder.join(attempt::PROGRAM_PATH).to_string_lossy().into_owned();
-        let greeting = probe_machine(&mut self.engine, &machine.name, &program)?;
+        let greeting = probe_machine(self.engine, &machine.name, &program)?;
         let leased_address = (self.lease).and_then(|lease| lease.addresses.get(&machine.name));
         let reached_at = leased_address.copied().or(greeting.reached_at);
         Ok(PlacedMachine {
@@ -185,7 +162,7 @@ impl BundleSender<'_> {
             class: greeting.identity.class,
             folder: machine.folder.clone(),
             program,
-            root: laid_out.join(PathBuf::from(FILES_PATH)),
+            root: laid_out.join(FILES_PATH),
             environment: greeting.environment,
         })
     }
