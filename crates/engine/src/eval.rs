@@ -243,13 +243,11 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> Result<Vec<St
         Case::MOST
     );
     let shift = 10i128.pow(max_places - places);
-    let text = |index: i128| match index {
-        0 => begin.to_text(),
-        index => {
-            DecimalNumber { units: (scaled_begin + index * scaled_step) / shift, places }.to_text()
-        }
+    let number_at = |index: i128| match index {
+        0 => begin,
+        index => DecimalNumber { units: (scaled_begin + index * scaled_step) / shift, places },
     };
-    Ok((0..count).map(text).collect())
+    Ok((0..count).map(|index| number_at(index).to_text()).collect())
 }
 
 /// Splits a list at commas. `\,` is a literal comma, `\\` a backslash.

@@ -117,8 +117,7 @@ fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Opt
     let is_missing = |folder: &&Path| {
         let [checkout_folder, worktree_folder] =
             [worktree.checkout.join(folder), worktree.folder.join(folder)];
-        let has_package_list = worktree_folder.join("package.json").is_file();
-        has_package_list
+        worktree_folder.join("package.json").is_file()
             && checkout_folder.join("node_modules").is_dir()
             && !worktree_folder.join("node_modules").exists()
     };
@@ -223,10 +222,8 @@ fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> 
     let folder = worktree.map(|worktree| worktree.folder.to_string_lossy().into_owned());
     let variables = variant.environment.iter();
     variables.filter(move |variable| !automatic.contains(variable)).map(move |(name, value)| {
-        match &folder {
-            Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
-            None => (name.clone(), value.clone()),
-        }
+        let replaced = folder.as_ref().map(|folder| value.replace(folder.as_str(), "{worktree}"));
+        (name.clone(), replaced.unwrap_or_else(|| value.clone()))
     })
 }
 

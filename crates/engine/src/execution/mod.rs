@@ -129,15 +129,11 @@ pub fn execute(
         }
         started += group.len();
         let [.., slot] = group else { continue };
-        let later = &slots[started..];
+        let (started_slots, later) = slots.split_at(started);
         // Either both sides of a pair run or neither does.
         if !options.completed_slots.contains(&slot.index) {
-            let outcome = execution.run_unsettled_slots(
-                group,
-                &slots[..started],
-                later,
-                options.fail_fast,
-            )?;
+            let outcome =
+                execution.run_unsettled_slots(group, started_slots, later, options.fail_fast)?;
             has_news |= outcome.is_some();
             session_end = outcome
                 .map_or(SessionEnd::Complete, |outcome| outcome.session_end(options.fail_fast));

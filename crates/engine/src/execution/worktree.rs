@@ -413,9 +413,8 @@ impl WorktreeEntry {
     /// removed it.
     fn is_same_folder(&self, lock: &File) -> bool {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let (opened, current) = (lock.metadata(), fs::metadata(&self.0));
-        opened
-            .is_ok_and(|opened| current.is_ok_and(|current| identity(opened) == identity(current)))
+        let opened = lock.metadata().ok().map(identity);
+        opened.is_some() && opened == fs::metadata(&self.0).ok().map(identity)
     }
 
     fn is_built(&self, worktree: &VariantWorktree) -> bool {

@@ -267,12 +267,9 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> Result<()> {
         return Ok(());
     }
     files.sort();
-    let largest: Vec<String> = files
-        .iter()
-        .rev()
-        .take(5)
-        .map(|(bytes, path)| format!("  {} MiB  {}", bytes >> 20, path.display()))
-        .collect();
+    let describe =
+        |(bytes, path): &(u64, PathBuf)| format!("  {} MiB  {}", bytes >> 20, path.display());
+    let largest: Vec<String> = files.iter().rev().take(5).map(describe).collect();
     bail!(
         "the benchmark folders hold {} MiB, but at most {} MiB are sent to a machine; the largest \
          files:\n{}\nhint: exclude them with git's ignore files, or put a 'speedwell.toml' into \

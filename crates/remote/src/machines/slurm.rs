@@ -199,14 +199,11 @@ impl SlurmEngine {
             return Ok(limit);
         }
         let config = run_program(self.slurm_command("scontrol").args(["show", "config"]))?;
-        let limit = config
-            .lines()
-            .find_map(|line| {
-                let (key, value) = line.split_once('=')?;
-                (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
-            })
-            .unwrap_or(DEFAULT_MAX_ARRAY_SIZE)
-            .max(1);
+        let configured = config.lines().find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
+        });
+        let limit = configured.unwrap_or(DEFAULT_MAX_ARRAY_SIZE).max(1);
         self.array_limit = Some(limit);
         Ok(limit)
     }

@@ -72,8 +72,7 @@ fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResu
         ProcessEnd::Exit(_) if expected != 0 => format!("{} instead of {expected}", outcome.ended),
         ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => outcome.ended.to_string(),
         ProcessEnd::Timeout => {
-            let limit_s = assignment.target.limit_ms as f64 / 1e3;
-            format!("did not end within {limit_s} s")
+            format!("did not end within {} s", assignment.target.limit_ms as f64 / 1e3)
         }
         ProcessEnd::Lingered => "did not end".to_owned(),
         ProcessEnd::Interrupted => "interrupted".to_owned(),

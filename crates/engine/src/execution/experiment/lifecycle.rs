@@ -212,10 +212,8 @@ impl ServerLifecycle<'_> {
         if children == *children_before {
             return Ok(());
         }
-        let (lost, new) = (
-            children_before.difference(&children).count(),
-            children.difference(children_before).count(),
-        );
+        let lost = children_before.difference(&children).count();
+        let new = children.difference(children_before).count();
         let reason = format!(
             "{lost} of the server's children exited during the load, and {new} new ones started"
         );
@@ -273,18 +271,12 @@ pub(super) fn pick_port(
 ) -> StageResult<u16> {
     let find_holder = |port: u16| site.listen_addresses(port).iter().find_map(describe_listeners);
     match (port, ports) {
-        (Some(port), _) => match find_holder(port) {
-            None => Ok(port),
-            Some(names) => {
-                let reason = format!("{port} is already in use by {names}");
-                Err(stage_failure(RunStage::Port, reason))
-            }
-        },
-        (None, None) => {
-            let port_failure =
-                |error| stage_failure(RunStage::Port, format!("no port is free: {error}"));
-            free_port(site.host()).map_err(port_failure)
-        }
+        (Some(port), _) => find_holder(port).map_or(Ok(port), |names| {
+            let reason = format!("{port} is already in use by {names}");
+            Err(stage_failure(RunStage::Port, reason))
+        }),
+        (None, None) => free_port(site.host())
+            .map_err(|error| stage_failure(RunStage::Port, format!("no port is free: {error}"))),
         (None, Some((first, last))) => {
             // Concurrent runs begin their search at different ports, so that they do not race for
             // the same port.

@@ -93,16 +93,13 @@ impl PreparedLoad {
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
-        let server = other_server.or_else(|| job.spec.serve.as_deref().map(shell_server));
-        let mut server = match (server, &job.spec.serve) {
-            (Some(server), Some(command)) => {
-                let limit = job.spec.serve_timeout.unwrap_or(SERVER_START_TIMEOUT);
-                let server = LoadServer::start(server, command, limit, addresses, &mut warnings)?;
-                notify(LoadNotice::Served);
-                Some(server)
-            }
-            _ => None,
-        };
+        let mut server = None;
+        if let Some(command) = &job.spec.serve {
+            let spec = other_server.unwrap_or_else(|| shell_server(command));
+            let limit = job.spec.serve_timeout.unwrap_or(SERVER_START_TIMEOUT);
+            server = Some(LoadServer::start(spec, command, limit, addresses, &mut warnings)?);
+            notify(LoadNotice::Served);
+        }
         let mut probe = None;
         warnings.extend(target::drop_unreachable(&mut job.load));
         if !job.spec.no_verify {
@@ -614,10 +611,9 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
             job.url, probe.body_bytes
         );
     }
-    let redirect = match &probe.location {
-        Some(location) => format!("it redirects to '{location}': -L follows the redirect; "),
-        None => String::new(),
-    };
+    let redirect = probe.location.as_ref().map_or(String::new(), |location| {
+        format!("it redirects to '{location}': -L follows the redirect; ")
+    });
     format!(
         "'{}' answered {status}, which is not a success status\nhint: {redirect}--expect-status \
          {status} counts it as success, --no-verify sends the load anyway",
