@@ -40,10 +40,7 @@ pub fn record_benchmarks(
 ) -> Result<()> {
     for variant in variants.iter_mut() {
         variant.work = fingerprint_benchmarks(&suite.jobs, variant);
-        if let Some(worktree) = variant.worktree.clone() {
-            variant.checkout_files =
-                find_strays(variant, &worktree, &suite.jobs, selection, reporter)?;
-        }
+        variant.checkout_files = find_strays(variant, &suite.jobs, selection, reporter)?;
     }
     suite.warnings.extend(strays_warning(variants));
     Ok(())
@@ -54,11 +51,11 @@ pub fn record_benchmarks(
 /// loaded only while measuring.
 fn find_strays(
     variant: &Variant,
-    worktree: &VariantWorktree,
     jobs: &[BenchmarkJob],
     selection: &BenchmarkSelection,
     reporter: ProgressReporter<'_>,
 ) -> Result<Vec<String>> {
+    let Some(worktree) = &variant.worktree else { return Ok(Vec::new()) };
     let mut sources: Vec<BenchmarkSource> = Vec::new();
     let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
     for job in jobs.iter().filter(|job| !job.source.is_program()) {

@@ -501,17 +501,7 @@ pub(crate) fn announce_trial(done: usize, most: usize) -> ActivityGuard {
 
 /// Returns the slot of a discarded run.
 pub(crate) fn trial_slot(job: usize, variant: usize) -> PlanSlot {
-    PlanSlot {
-        index: 0,
-        block: 0,
-        job,
-        variant,
-        ordinal: 0,
-        closes_block: false,
-        is_at_once: false,
-        repeated: 0,
-        build: None,
-    }
+    PlanSlot { job, variant, ..PlanSlot::default() }
 }
 
 /// Checks requested metrics against the metrics declared in definition files.

@@ -532,26 +532,12 @@ pub fn place_benchmark_files<'a>(
     Ok(())
 }
 
-/// Copies the benchmark files into the worktrees, and describes the benchmarks that all revisions
-/// have. The first variant is the baseline.
+/// Drops benchmarks that a program lacks in at least one revision, and warns about them. The first
+/// variant is the baseline.
 ///
 /// # Errors
-/// See [`place_benchmark_files`] and [`discover::discover_benchmarks`]. Also fails if a revision
-/// lacks a program, or the programs have no benchmark in common.
-pub fn discover_benchmarks(
-    sources: Vec<BenchmarkSource>,
-    variants: &[Variant],
-    selection: &BenchmarkSelection,
-    reporter: ProgressReporter<'_>,
-) -> Result<DiscoveredBenchmarks> {
-    place_benchmark_files(variants, sources.iter())?;
-    let mut suite = discover::discover_benchmarks(sources, selection, &variants[0], reporter)?;
-    keep_common(&mut suite, variants, selection, reporter)?;
-    Ok(suite)
-}
-
-/// Drops benchmarks that a program lacks in at least one revision, and warns about them.
-fn keep_common(
+/// Fails if a revision lacks a program, or the programs have no benchmark in common.
+pub fn keep_common(
     suite: &mut DiscoveredBenchmarks,
     variants: &[Variant],
     selection: &BenchmarkSelection,

@@ -69,15 +69,11 @@ impl PreparedPlan {
         if request.plan.execution.is_order(RunOrder::Paired) {
             order::check_targets(&request.targets, &directory)?;
         }
-        let has_revisions = !request.variants.revisions.is_empty();
         let mut resolved = request.variants.clone();
-        let sources = if has_revisions {
-            resolved =
-                revisions::check_out_revisions(&request.variants, &request.targets, listener)?;
-            revisions::find_sources(&request.targets, &directory, &resolved.given)?
-        } else {
-            discover::find_all_sources(&request.targets, &directory)?
-        };
+        if !resolved.revisions.is_empty() {
+            resolved = revisions::check_out_revisions(&resolved, &request.targets, listener)?;
+        }
+        let sources = revisions::find_sources(&request.targets, &directory, &resolved.given)?;
         let declared = if resolved.given.is_empty() {
             discover::declared_variants(&sources)?
         } else {
@@ -85,11 +81,9 @@ impl PreparedPlan {
         };
         let mut variants = resolved.build_variants(declared)?;
         let (emit, selection) = (shared_emitter(listener), &request.selection);
-        let mut suite = if has_revisions {
-            revisions::discover_benchmarks(sources, &variants, selection, &emit)?
-        } else {
-            discover::discover_benchmarks(sources, selection, &variants[0], &emit)?
-        };
+        revisions::place_benchmark_files(&variants, sources.iter())?;
+        let mut suite = discover::discover_benchmarks(sources, selection, &variants[0], &emit)?;
+        revisions::keep_common(&mut suite, &variants, selection, &emit)?;
         if let Some(division) = &resolved.division {
             ensure!(
                 variants.len() == 1,
