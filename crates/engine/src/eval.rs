@@ -217,8 +217,7 @@ impl DecimalNumber {
 /// more numbers than the limit on cases.
 pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> Result<Vec<String>> {
     let number = |text: &str| {
-        let parsed = DecimalNumber::parse(text);
-        parsed.with_context(|| {
+        DecimalNumber::parse(text).with_context(|| {
             format!("cannot parse '{text}': expected a decimal number such as 10 or 0.5")
         })
     };

@@ -38,8 +38,7 @@ pub(crate) fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSe
             values.iter().map(move |value| (name.clone(), value.plain()))
         });
         let values: Vec<(String, String)> = pairs.collect();
-        let file_values = group.files.iter().map(|file| (file.clone(), values.clone()));
-        selection.of_files.extend(file_values);
+        selection.of_files.extend(group.files.iter().map(|file| (file.clone(), values.clone())));
     }
     let has_parameter = |group: &BenchmarkGroup, name: &str| {
         group.parameters.iter().any(|(parameter, _)| parameter == name)
@@ -65,8 +64,7 @@ pub(crate) fn build_variants(
         // A variant that replaces the command has no meaning for benchmark files, which do not use
         // the command.
         let mut plain = harness_variant.unwrap_or_else(|_| Variant::plain(&variant.name));
-        let extra_arguments = request.variants.arguments.iter().cloned();
-        plain.arguments.splice(0..0, extra_arguments);
+        plain.arguments.splice(0..0, request.variants.arguments.iter().cloned());
         variants.push(plain.clone());
         if experiment.plan.control.as_ref() == Some(&variant.name) {
             variants.push(Variant { name: repetition_of(&variant.name), ..plain });

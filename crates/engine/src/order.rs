@@ -205,8 +205,7 @@ fn pair_looks(stopping: &StoppingDesign) -> Option<StoppingDesign> {
             let is_enough = looks.last().is_some_and(|last| *last >= first);
             let mut looks: Vec<u32> = looks.iter().map(|look| (*look).max(first)).collect();
             looks.dedup();
-            let stopping = StoppingDesign::Sequential { looks, alpha: *alpha, delta: *delta };
-            is_enough.then_some(stopping)
+            is_enough.then_some(StoppingDesign::Sequential { looks, alpha: *alpha, delta: *delta })
         }
     }
 }
@@ -473,8 +472,7 @@ pub fn prepare_counting(plan: &mut SessionPlan) -> Result<()> {
     for job in &mut plan.jobs {
         let trial = trials.iter().find(|trial| trial.result.case.id() == job.label);
         let time_ns = trial.and_then(|trial| iteration_time_ns(&trial.result));
-        let iterations = time_ns.and_then(iterations_that_fit).unwrap_or(1);
-        job.samples = Some(one_sample(iterations));
+        job.samples = Some(one_sample(time_ns.and_then(iterations_that_fit).unwrap_or(1)));
     }
     Ok(())
 }

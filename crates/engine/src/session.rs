@@ -343,8 +343,7 @@ fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
         return default_looks.to_vec();
     }
     let runs_per_build = max_runs.div_ceil(builds);
-    let earlier = default_looks.iter().copied().filter(|look| *look < builds);
-    let looks = earlier.chain([builds]);
+    let looks = default_looks.iter().copied().filter(|look| *look < builds).chain([builds]);
     looks.map(|builds| builds * runs_per_build).collect()
 }
 
@@ -417,8 +416,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     let build_s = build_cost()?.as_secs_f64();
     let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
     let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;
-    let metric = session.metrics.first()?;
-    let spreads = layout_spreads(session, &[metric]);
+    let spreads = layout_spreads(session, &[session.metrics.first()?]);
     let best_number = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
     // Of the best numbers of all cases, take the largest.
     let runs = spreads.iter().filter_map(best_number).max()?;
@@ -435,8 +433,7 @@ pub fn session_header(
     suite: DiscoveredBenchmarks,
     request: &SessionRequest,
 ) -> Session {
-    let experiment = plan.design.experiment.as_ref();
-    let placement = experiment.and_then(|file| file.placement.as_ref());
+    let placement = plan.design.experiment.as_ref().and_then(|file| file.placement.as_ref());
     Session {
         id: uuid::Uuid::now_v7().to_string(),
         number: None,

@@ -48,8 +48,7 @@ impl LoadGenerators {
     pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<LoadGenerators> {
         specs.iter().try_for_each(check_portable)?;
         let mut engine = FleetEngine::from_file(&fleet.file);
-        let fleet_machines = engine.list_machines()?;
-        let machines = select_machines(&fleet_machines, fleet)?;
+        let machines = select_machines(&engine.list_machines()?, fleet)?;
         ensure!(
             machines.len() <= MAX_MACHINES,
             "a load can be sent from at most {MAX_MACHINES} machines, not {}\nhint: --generator-count \
@@ -298,8 +297,7 @@ fn send_part(
         return Ok(None);
     };
     let measured = send_load(job, stop, &mut watch)?;
-    let began_ns = vec![began_ns];
-    Ok(Some(GeneratorReport { began_ns, ..GeneratorReport::new(measured) }))
+    Ok(Some(GeneratorReport { began_ns: vec![began_ns], ..GeneratorReport::new(measured) }))
 }
 
 /// Returns the shortest time to connect, without TLS. Returns `None` if a connection failed.

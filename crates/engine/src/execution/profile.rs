@@ -278,8 +278,7 @@ impl FinishedRecording {
 fn create_pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot create a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let pipe = open(path, flags, Mode::empty()).context("cannot open a named pipe")?;
-    Ok(File::from(pipe))
+    Ok(File::from(open(path, flags, Mode::empty()).context("cannot open a named pipe")?))
 }
 
 /// Samples per second on each processor. Not a round number, so that sampling does not run in

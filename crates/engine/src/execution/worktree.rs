@@ -365,8 +365,7 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
             .into_iter()
             .filter(is_built_here);
         artifacts.extend(built.filter_map(|path| {
-            let inside = path.strip_prefix(&worktree.folder).ok()?;
-            Some(worktree.checkout.join(inside))
+            Some(worktree.checkout.join(path.strip_prefix(&worktree.folder).ok()?))
         }));
     }
     artifacts
@@ -404,8 +403,11 @@ impl WorktreeEntry {
     /// Opens the folder, which serves as the lock.
     fn open_folder(&self) -> Result<File> {
         let error_context = || format!("cannot create the folder '{}'", self.0.display());
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&self.0).with_context(error_context)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+            .with_context(error_context)?;
         File::open(&self.0).with_context(error_context)
     }
 
@@ -576,8 +578,7 @@ impl WorktreeEntry {
 
     /// Returns the path at which the revision's own file is kept while another file replaces it.
     fn original_path(&self, worktree: &VariantWorktree, path: &Path) -> PathBuf {
-        let inside = path.strip_prefix(&worktree.folder).unwrap_or(path);
-        self.0.join(ORIGINALS_FOLDER).join(inside)
+        self.0.join(ORIGINALS_FOLDER).join(path.strip_prefix(&worktree.folder).unwrap_or(path))
     }
 
     /// Saves the revision's own file, because perhaps only the build of the revision can produce

@@ -220,8 +220,7 @@ impl FleetCoordinator<'_, '_, '_> {
             let spools: Vec<String> = shards.iter().map(|&shard| self.spool_name(shard)).collect();
             let name = &self.machines[machine].fleet_machine.name;
             let job_spools = (&submitted.job, spools.as_slice());
-            let connection = self.engine.reconnect_job(name, &batch.folder, job_spools, true)?;
-            output = connection.or(output);
+            output = self.engine.reconnect_job(name, &batch.folder, job_spools, true)?.or(output);
         }
         let stream = output.map(SpoolStream::new);
         let is_streamed = stream.is_some();

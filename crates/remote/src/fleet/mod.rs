@@ -302,8 +302,7 @@ fn current_machines(
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
     if let StoppingDesign::Sequential { .. } = plan.design.stopping {
-        let share = TARGET_RUNS.div_ceil(machines).next_multiple_of(2);
-        let runs = share.max(MIN_RUNS_PER_MACHINE);
+        let runs = TARGET_RUNS.div_ceil(machines).next_multiple_of(2).max(MIN_RUNS_PER_MACHINE);
         plan.design.stopping = StoppingDesign::Fixed { runs };
         plan.sampling.runs = RunCount::Fixed(runs);
     }

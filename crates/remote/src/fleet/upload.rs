@@ -130,8 +130,7 @@ impl PlanFolders {
     /// that may contain the file.
     fn add_file(&mut self, file: &Path, named: [&Path; 2]) {
         if let Some(folder) = file.parent() {
-            let root = project::project_root(folder).unwrap_or(folder);
-            self.add_folder(root.to_owned());
+            self.add_folder(project::project_root(folder).unwrap_or(folder).to_owned());
         }
         let contains = |folder: &&Path| file.starts_with(folder) && *folder != Path::new("/");
         self.named.extend(named.into_iter().filter(contains).map(Path::to_owned));

@@ -127,8 +127,7 @@ fn execution_options(
     for (job, block) in earlier_blocks(folder, request, plan) {
         spool.copy_block(job, &block)?;
         options.completed_slots.extend(&block.slots);
-        let failed = block.failures.iter().filter_map(|failure| failure.slot);
-        options.failed_slots.extend(failed);
+        options.failed_slots.extend(block.failures.iter().filter_map(|failure| failure.slot));
         options.previous_runs.extend(block.runs);
     }
     Ok(options)
@@ -175,8 +174,7 @@ fn wait_for_machine(
     folder: &Path,
     report: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<Option<MachineLock>> {
-    let fleet = folder.ancestors().nth(2).unwrap_or(folder);
-    let mut ticket = LockTicket::exclusive(fleet)?;
+    let mut ticket = LockTicket::exclusive(folder.ancestors().nth(2).unwrap_or(folder))?;
     let (begin, mut is_reported) = (Instant::now(), false);
     loop {
         if let Some(lock) = ticket.try_acquire()? {

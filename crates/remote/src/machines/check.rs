@@ -186,8 +186,7 @@ impl MachineIdentity {
 }
 
 fn hash_id(number: &str) -> String {
-    let salted = [SALT, number].concat();
-    let digest = digest::digest(&digest::SHA256, salted.as_bytes());
+    let digest = digest::digest(&digest::SHA256, [SALT, number].concat().as_bytes());
     encode_hex(digest.as_ref())[..DIGITS].to_owned()
 }
 

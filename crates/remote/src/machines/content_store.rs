@@ -159,8 +159,7 @@ impl ContentStore {
             bail!("its object is damaged: the digest is {actual_digest}");
         }
         let path = folder.join(&entry.path);
-        let parent = path.parent().unwrap_or(folder);
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(folder))?;
         let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
         // Hard-link programs: they are large, and nothing writes to them.
         if entry.is_program && fs::hard_link(&object, &path).is_ok() {
@@ -189,8 +188,7 @@ impl ContentStore {
 /// another user.
 fn create_private_folder(folder: &Path) -> Result<()> {
     let error_context = || format!("cannot use the folder '{}'", folder.display());
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(error_context)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(error_context)?;
     let metadata = fs::symlink_metadata(folder).with_context(error_context)?;
     let user_id = rustix::process::geteuid().as_raw();
     ensure!(
@@ -369,8 +367,7 @@ pub fn send_program(
 /// Returns the path, relative to the fleet folder, of a program sent by [`send_program`]. Programs
 /// in bundles have other paths.
 fn program_path(digest: &str) -> PathBuf {
-    let name = format!("speedwell-{}", &digest[..NAME_DIGITS]);
-    Path::new("programs").join(name)
+    Path::new("programs").join(format!("speedwell-{}", &digest[..NAME_DIGITS]))
 }
 
 /// Sends input over a connection and returns the output.

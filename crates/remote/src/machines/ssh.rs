@@ -238,8 +238,7 @@ impl SshEngine {
 
     pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
         ensure_in_fleet(&self.machines, machine)?;
-        let child = spawn_connected(&mut self.ssh_command(machine, arguments));
-        child.context("cannot start 'ssh'")
+        spawn_connected(&mut self.ssh_command(machine, arguments)).context("cannot start 'ssh'")
     }
 
     /// Builds an ssh command for a machine. Quotes the arguments for the shell that sshd starts.

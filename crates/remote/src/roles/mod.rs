@@ -169,8 +169,7 @@ impl BundleSender<'_> {
 }
 
 fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
-    let connection = engine.start_worker(machine, program, &[ROLE_SUBCOMMAND])?;
-    connection.request(&WorkerRequest::Probe)
+    engine.start_worker(machine, program, &[ROLE_SUBCOMMAND])?.request(&WorkerRequest::Probe)
 }
 
 /// Returns the address at which other machines reach a machine. The address in the fleet file takes

@@ -104,8 +104,7 @@ fn keep_placed_services(
         ready(&services.placeholders[known_count..]);
         wait_for_loss(|| services.find_failure())
     });
-    let end_result = services.end_all(report);
-    result.and(end_result)
+    result.and(services.end_all(report))
 }
 
 /// Services on the machines where they are placed.

@@ -57,8 +57,7 @@ pub fn run_command(
             let reason = format!("'{}': {reason}", figure.metric.name);
             with_stderr(stage_failure(RunStage::Figures, reason))
         })?;
-        let reported = ReportedMetric::new(figure.metric.clone(), values);
-        report.performed.figures.push(reported);
+        report.performed.figures.push(ReportedMetric::new(figure.metric.clone(), values));
     }
     metrics::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), report);
     report.performed.notes.extend(outcome.describe_leftovers());

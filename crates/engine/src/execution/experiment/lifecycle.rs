@@ -350,8 +350,7 @@ impl RunProfiler {
         if tool == RecordingTool::V8 && self.options.tool == ProfilingTool::Perf {
             // The requested perf is unavailable, so V8's profiler was selected. Selecting a tool
             // for a program other than Node.js returns an error that says why perf is unavailable.
-            let unavailable = self.recorder.select_tool(Path::new("perf"));
-            unavailable.map_err(stage_error(RunStage::Profile))?;
+            self.recorder.select_tool(Path::new("perf")).map_err(stage_error(RunStage::Profile))?;
         }
         let recorded = self.recorder.record(spec, output);
         let profiled_run = recorded.map_err(stage_error(RunStage::Profile))?;

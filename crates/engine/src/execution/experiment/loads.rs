@@ -184,8 +184,7 @@ impl ServerLifecycle<'_> {
         spec.url.clone_from(&self.url);
         let rules = &self.serving.verify;
         if rules.path.is_none() && rules.statuses != [SUCCESS_STATUSES] {
-            let ranges = rules.statuses.iter().map(|(from, to)| *from..=*to);
-            spec.expect_status = ranges.collect();
+            spec.expect_status = rules.statuses.iter().map(|(from, to)| *from..=*to).collect();
         }
         spec
     }

@@ -142,8 +142,7 @@ pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> Result<RequestKin
         for kind in &mut kinds {
             kind.target = format!("http://{}{}", url.authority(), kind.target);
             if let Some((name, password)) = &proxy.credentials {
-                let field = ("Proxy-Authorization".to_owned(), encode_basic(name, password));
-                kind.headers.push(field);
+                kind.headers.push(("Proxy-Authorization".to_owned(), encode_basic(name, password)));
             }
         }
     }

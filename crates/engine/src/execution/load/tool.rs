@@ -201,8 +201,7 @@ impl<'a> ToolRequest<'a> {
         let PacingModel::Closed(closed) = &job.load.pace else {
             bail!("other tools cannot send requests on a schedule");
         };
-        let client = job.spec.client;
-        let has_method = matches!(client, Ab | Autocannon);
+        let has_method = matches!(job.spec.client, Ab | Autocannon);
         let default_method = if kind.body.is_some() { "POST" } else { "GET" };
         ensure!(
             has_method || kind.method == default_method,
@@ -316,8 +315,7 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     match (spec.count, spec.time) {
         (Some(count), None) => push_option(&mut arguments, "-n", count),
         (_, time) => {
-            let duration = time.unwrap_or(DEFAULT_DURATION);
-            push_option(&mut arguments, "-D", milliseconds(duration));
+            push_option(&mut arguments, "-D", milliseconds(time.unwrap_or(DEFAULT_DURATION)));
             push_given(&mut arguments, "--warm-up-time", spec.warmup.map(milliseconds));
         }
     }
