@@ -311,10 +311,7 @@ pub fn check_targets(targets: &[String], directory: &Path) -> Result<()> {
     let adapters = KnownAdapters::new(targets, directory)?;
     let sources =
         |target: &String| discover::find_sources(target, directory, &adapters).unwrap_or_default();
-    for source in targets.iter().flat_map(sources) {
-        check_source(&source)?;
-    }
-    Ok(())
+    targets.iter().flat_map(sources).try_for_each(|source| check_source(&source))
 }
 
 fn check_source(source: &BenchmarkSource) -> Result<()> {

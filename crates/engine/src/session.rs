@@ -166,7 +166,16 @@ fn plan_experiment(
         }
     }
     let definition = Arc::new(LazyDefinition::from_parsed(definition, experiment));
-    sources.insert(0, definition_source(&definition));
+    // The source of the servers and commands of the file. The name of the experiment is read when it
+    // is described.
+    let file = definition.source().file.as_path();
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let source = BenchmarkSource {
+        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        definition: Some(Arc::clone(&definition)),
+        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
+    };
+    sources.insert(0, source);
     let experiment = definition.experiment()?;
     divide_values(experiment, &mut selection);
     let variants = build_variants(experiment, request)?;
@@ -182,18 +191,6 @@ fn plan_experiment(
     plan.design.counting = None;
     apply_file_plan(experiment, &request.plan, &mut plan);
     Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
-}
-
-/// Returns the source of the servers and commands of a definition file. The name of the experiment
-/// is read when it is described.
-fn definition_source(definition: &Arc<LazyDefinition>) -> BenchmarkSource {
-    let file = definition.source().file.as_path();
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    BenchmarkSource {
-        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        definition: Some(Arc::clone(definition)),
-        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
-    }
 }
 
 impl VariantRequest {

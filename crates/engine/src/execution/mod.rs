@@ -491,7 +491,11 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
             }
-            self.declare_metrics(&result)?;
+            for metric in &result.metrics {
+                if self.metrics.insert(metric.name.clone()) {
+                    self.emit(&SessionEvent::Declared(metric))?;
+                }
+            }
             // If the process failed only after a valid report, the reported samples are kept. A
             // faulty report has no samples.
             let valid_result = match &failure {
@@ -544,16 +548,6 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         run.rejected_by = self.plan.design.reject.broken_by(&run).map(ToString::to_string);
         self.emit(&SessionEvent::RunFinished(&run))?;
         self.runs.entry(slot.job).or_default().push(run);
-        Ok(())
-    }
-
-    /// Declares metrics that were not seen before.
-    fn declare_metrics(&mut self, result: &RunResult) -> Result<()> {
-        for metric in &result.metrics {
-            if self.metrics.insert(metric.name.clone()) {
-                self.emit(&SessionEvent::Declared(metric))?;
-            }
-        }
         Ok(())
     }
 

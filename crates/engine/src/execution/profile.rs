@@ -420,24 +420,19 @@ const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     ("PYTHONPERFSUPPORT", "1"),
 ];
 
-/// Sets the variables that make the program's runtime export symbols.
+/// Sets the variables that make the program's runtime export symbols. Appends to the value that a
+/// variable has in the spec or, if the spec does not mention it, in our own environment.
 fn enable_symbols(spec: &mut ProcessSpec) {
     for (name, addition) in SYMBOL_VARIABLES {
-        append_variable(spec, name, addition);
+        let previous = current_value(spec, name).unwrap_or_default();
+        let value = match previous.trim() {
+            "" => addition.to_owned(),
+            previous if previous.contains(addition) => previous.to_owned(),
+            previous => format!("{previous} {addition}"),
+        };
+        spec.environment.retain(|(existing, _)| existing != name);
+        spec.environment.push((name.to_owned(), value));
     }
-}
-
-/// Appends to the value that a variable has in the spec or, if the spec does not mention it, in our
-/// own environment.
-fn append_variable(spec: &mut ProcessSpec, name: &str, addition: &str) {
-    let previous = current_value(spec, name).unwrap_or_default();
-    let value = match previous.trim() {
-        "" => addition.to_owned(),
-        previous if previous.contains(addition) => previous.to_owned(),
-        previous => format!("{previous} {addition}"),
-    };
-    spec.environment.retain(|(existing, _)| existing != name);
-    spec.environment.push((name.to_owned(), value));
 }
 
 /// Whether the program is Node.js, by its name: `node`, `nodejs`, `node-22`.

@@ -129,7 +129,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let mut waiting_report = WaitingReport::default();
         loop {
             if self.submit()? {
-                backoff.record_submission(Instant::now());
+                backoff = PollBackoff::new(Instant::now(), backoff.max_pause);
             }
             if self.shards.iter().all(|stored| is_settled(stored.state)) {
                 self.free_machines();
@@ -148,7 +148,7 @@ impl FleetCoordinator<'_, '_, '_> {
             self.settle_attempts()?;
             let now = Instant::now();
             if has_news {
-                backoff.record_news(now);
+                backoff.last_news = now;
             } else {
                 thread::sleep(backoff.time_to_next_poll(now));
             }
@@ -383,10 +383,8 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> Result<()> {
-        for item in self.attempts[attempt].reader.decode(bytes) {
-            self.handle_delivery(attempt, item)?;
-        }
-        Ok(())
+        let mut items = self.attempts[attempt].reader.decode(bytes).into_iter();
+        items.try_for_each(|item| self.handle_delivery(attempt, item))
     }
 
     fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> Result<()> {
@@ -605,8 +603,9 @@ const FIRST_QUERY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of machines to name for each reason for waiting.
 const MAX_NAMES: usize = 5;
 
-/// Decides when to poll.
+/// Decides when to poll. It starts anew when work is handed out.
 struct PollBackoff {
+    /// When something arrived most recently.
     last_news: Instant,
     last_query: Instant,
     pause: Duration,
@@ -623,16 +622,6 @@ impl PollBackoff {
             pause: FIRST_QUERY_DELAY.min(max_pause),
             max_pause,
         }
-    }
-
-    /// Records that something has arrived.
-    pub fn record_news(&mut self, now: Instant) {
-        self.last_news = now;
-    }
-
-    /// Records that work was handed out.
-    pub fn record_submission(&mut self, now: Instant) {
-        *self = PollBackoff::new(now, self.max_pause);
     }
 
     /// Time until the next check of the spools.
@@ -710,9 +699,9 @@ mod tests {
         };
         let expected = [1000, 3000, 7000, 12_000, 17_000, 22_000];
         assert_eq!(asked(&mut rhythm, 0), expected);
-        rhythm.record_news(at(60_000));
+        rhythm.last_news = at(60_000);
         assert_eq!(rhythm.time_to_next_poll(at(60_100)).as_millis(), 50);
-        rhythm.record_submission(at(100_000));
+        rhythm = PollBackoff::new(at(100_000), rhythm.max_pause);
         assert_eq!(asked(&mut rhythm, 100_000), expected);
         let mut always = PollBackoff::new(begin, Duration::from_secs(1));
         assert_eq!(asked(&mut always, 0).len(), 23);
