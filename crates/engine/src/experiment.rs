@@ -16,7 +16,7 @@ use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_o
 use speedwell_model::{RunCount, RunOrder, SessionEvent, StoppingDesign, Variant, as_milliseconds};
 use std::cmp::Ordering;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Returns a warning if the file divides the processors but there are too few of them.
@@ -72,10 +72,8 @@ pub(crate) fn build_variants(
     }
     let requested = request.variants.baseline.as_ref();
     let baseline = requested.unwrap_or(&experiment.compare.baseline);
-    let position = variants
-        .iter()
-        .position(|variant| variant.name == *baseline)
-        .with_context(|| format!("no variant is named '{baseline}'"))?;
+    let found = variants.iter().position(|variant| variant.name == *baseline);
+    let position = found.with_context(|| format!("no variant is named '{baseline}'"))?;
     variants[..=position].rotate_right(1);
     Ok(variants)
 }
@@ -153,11 +151,7 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
         return Err("no command is given to check for it".to_owned());
     };
     let displayed = command.join(" ");
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot start '{program}': {error}"))?;
+    let output = run_program(Command::new(program).args(arguments))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     let expression = Regex::new(pattern).map_err(|error| error.to_string())?;
@@ -176,6 +170,12 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
         }
         _ => Ok(()),
     }
+}
+
+/// Runs a program without input.
+fn run_program(command: &mut Command) -> Result<Output, String> {
+    let output = command.stdin(Stdio::null()).output();
+    output.map_err(|error| format!("cannot start '{}': {error}", command.get_program().display()))
 }
 
 /// Compares versions number by number.
@@ -218,12 +218,7 @@ fn install_packages(
     listener.observe(&SessionEvent::Note(&note)).map_err(|error| error.to_string())?;
     let command = if lock.is_file() { "ci" } else { "install" };
     let arguments = [command, "--ignore-scripts", "--no-audit", "--no-fund"];
-    let output = Command::new("npm")
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot start 'npm': {error}"))?;
+    let output = run_program(Command::new("npm").args(arguments).current_dir(directory))?;
     if output.status.success() {
         return Ok(());
     }

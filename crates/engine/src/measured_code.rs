@@ -72,11 +72,8 @@ fn find_strays(
     let (suite_sources, mut sources): (Vec<BenchmarkSource>, Vec<BenchmarkSource>) = (sources
         .into_iter())
     .partition(|source| source.kind == SourceKind::Suite && is_script(source));
-    if let Some(missing) = suite_sources
-        .iter()
-        .filter(|source| is_javascript(&source.file))
-        .find_map(|source| missing_packages(source, worktree))
-    {
+    let mut scripts = suite_sources.iter().filter(|source| is_javascript(&source.file));
+    if let Some(missing) = scripts.find_map(|source| missing_packages(source, worktree)) {
         bail!(missing);
     }
     if !suite_sources.is_empty() {
@@ -227,12 +224,10 @@ fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> 
 /// Whether each file has the same bytes as its counterpart.
 fn have_same_bytes(left: &[PathBuf], right: &[PathBuf]) -> bool {
     let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
+    let bytes = |path: &Path| fs::read(path).ok();
     let is_same = |(left, right): (&PathBuf, &PathBuf)| {
-        length(left).is_some()
-            && length(left) == length(right)
-            && fs::read(left).is_ok_and(|left_bytes| {
-                fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
-            })
+        length(left) == length(right)
+            && bytes(left).is_some_and(|left_bytes| bytes(right) == Some(left_bytes))
     };
     left.iter().zip(right).all(is_same)
 }

@@ -115,10 +115,9 @@ impl ChecksumLedger {
     /// the case.
     pub fn record_checksum(&mut self, result: &RunResult, variant: &str) -> Option<FailureCause> {
         let checksum = result.check.as_ref()?;
-        let (first, first_variant) = self
-            .0
-            .entry(result.case.id())
-            .or_insert_with(|| (checksum.clone(), variant.to_owned()));
+        let entry = self.0.entry(result.case.id());
+        let (first, first_variant) =
+            entry.or_insert_with(|| (checksum.clone(), variant.to_owned()));
         (first != checksum).then(|| FailureCause::Invalid {
             reason: format!("computed '{checksum}', but '{first_variant}' computed '{first}'"),
         })

@@ -165,11 +165,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A recording in progress. Dropping it discards the recording.
 #[derive(Debug)]
 pub struct ActiveRecording {
-    perf: PathBuf,
     service: ServiceProcess,
     commands: File,
-    scratch: ScratchFolder,
-    home: PathBuf,
+    recording: FinishedRecording,
 }
 
 impl ActiveRecording {
@@ -186,21 +184,16 @@ impl ActiveRecording {
             scratch.path("answers").display()
         );
         // -D -1 starts perf with recording disabled, until it receives `enable`.
-        let spec = perf_record_command(perf, &scratch)
-            .args(["-D", "-1", "-p", &tree.join(",")])
-            .args([control]);
+        let spec = perf_record_command(perf, &scratch);
+        let spec = spec.args(["-D", "-1", "-p", &tree.join(","), &control]);
         let service = ServiceProcess::start(ProcessSpec { limit: MAX_RECORDING, ..spec })
             .context("cannot start perf")?;
-        let mut recording = ActiveRecording {
-            perf: perf.to_owned(),
-            service,
-            commands,
-            scratch,
-            home: home.to_owned(),
-        };
-        recording.send_command("enable\n")?;
-        recording.wait_for_ack(acknowledgments)?;
-        Ok(recording)
+        let (perf, home, last_line) = (perf.to_owned(), home.to_owned(), String::new());
+        let recording = FinishedRecording { perf, scratch, home, last_line };
+        let mut active = ActiveRecording { service, commands, recording };
+        active.send_command("enable\n")?;
+        active.wait_for_ack(acknowledgments)?;
+        Ok(active)
     }
 
     /// Stops the recording; the program continues.
@@ -217,12 +210,7 @@ impl ActiveRecording {
             clock.wait(POLL_INTERVAL);
         }
         let outcome = self.service.stop_and_wait().context("cannot wait for perf")?;
-        Ok(FinishedRecording {
-            perf: self.perf,
-            scratch: self.scratch,
-            home: self.home,
-            last_line: outcome.stderr.last_lines(1),
-        })
+        Ok(FinishedRecording { last_line: outcome.stderr.last_lines(1), ..self.recording })
     }
 
     fn send_command(&mut self, command: &str) -> Result<()> {
@@ -247,13 +235,13 @@ impl ActiveRecording {
     }
 }
 
-/// A finished recording that has not been read yet.
+/// A recording that has not been read yet. It can be read once it is finished.
 #[derive(Debug)]
 pub struct FinishedRecording {
     perf: PathBuf,
     scratch: ScratchFolder,
     home: PathBuf,
-    /// Last line of perf's stderr.
+    /// Last line of perf's stderr; empty until perf has ended.
     last_line: String,
 }
 

@@ -211,19 +211,15 @@ impl LoadServer {
     pub fn stop(self) -> Result<ServerOutcome> {
         let cpu_ns = process::cpu_ns_of(self.service.pid()).zip(self.cpu_before_ns);
         let has_died = self.service.has_ended();
-        let outcome = self
-            .service
-            .stop_and_wait()
-            .with_context(|| format!("cannot wait for the server '{}'", self.command))?;
+        let stopped = self.service.stop_and_wait();
+        let outcome =
+            stopped.with_context(|| format!("cannot wait for the server '{}'", self.command))?;
+        let stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
         Ok(ServerOutcome {
             command: self.command,
             ready_ns: self.ready_ns,
             cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
-            stderr_tail: if has_died {
-                outcome.stderr.last_lines(TAIL_LINES)
-            } else {
-                String::new()
-            },
+            stderr_tail: if has_died { stderr_tail } else { String::new() },
             died: has_died.then(|| outcome.ended.to_string()),
         })
     }

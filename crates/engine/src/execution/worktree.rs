@@ -361,10 +361,8 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
         let is_built_here = |path: &PathBuf| {
             !replaced.contains(path) || entry.original_path(worktree, path).is_file()
         };
-        let built = list_files(&worktree.folder, &["--others"], &worktree_files)
-            .into_iter()
-            .filter(is_built_here);
-        artifacts.extend(built.filter_map(|path| {
+        let untracked = list_files(&worktree.folder, &["--others"], &worktree_files).into_iter();
+        artifacts.extend(untracked.filter(is_built_here).filter_map(|path| {
             Some(worktree.checkout.join(path.strip_prefix(&worktree.folder).ok()?))
         }));
     }
@@ -403,11 +401,8 @@ impl WorktreeEntry {
     /// Opens the folder, which serves as the lock.
     fn open_folder(&self) -> Result<File> {
         let error_context = || format!("cannot create the folder '{}'", self.0.display());
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.0)
-            .with_context(error_context)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&self.0).with_context(error_context)?;
         File::open(&self.0).with_context(error_context)
     }
 
@@ -542,16 +537,18 @@ impl WorktreeEntry {
         let error_context = |path: &Path| format!("cannot write '{}'", path.display());
         let already_replaced = self.replaced_files();
         let is_first = |path: &Path| already_replaced.iter().all(|replaced| replaced != path);
-        for (path, _) in replacements.iter().filter(|(path, _)| is_first(path)) {
-            self.keep_original(worktree, path).with_context(|| error_context(path))?;
+        for (path, _) in replacements.iter().filter(|(path, _)| is_first(path) && path.is_file()) {
+            // Save the revision's own file, because perhaps only its build can produce the file.
+            let original = self.original_path(worktree, path);
+            let folder = original.parent().unwrap_or(&self.0);
+            let kept = fs::create_dir_all(folder).and_then(|()| fs::copy(path, &original));
+            kept.with_context(|| error_context(path))?;
         }
         // Record the files before replacing them. If this process is killed in between, the next
         // process knows which files may have been replaced.
-        let all_replaced: BTreeSet<PathBuf> = already_replaced
-            .into_iter()
-            .chain(replacements.iter().map(|(path, _)| path.clone()))
-            .collect();
-        self.record_replaced(all_replaced.iter())?;
+        let all_replaced: BTreeSet<&PathBuf> =
+            already_replaced.iter().chain(replacements.iter().map(|(path, _)| path)).collect();
+        self.record_replaced(all_replaced.into_iter())?;
         for path in others {
             // Remove the file even if the revision has no file of its own to put in its place.
             let _ = fs::remove_file(path);
@@ -581,17 +578,6 @@ impl WorktreeEntry {
         self.0.join(ORIGINALS_FOLDER).join(path.strip_prefix(&worktree.folder).unwrap_or(path))
     }
 
-    /// Saves the revision's own file, because perhaps only the build of the revision can produce
-    /// it.
-    fn keep_original(&self, worktree: &VariantWorktree, path: &Path) -> Result<()> {
-        if path.is_file() {
-            let original = self.original_path(worktree, path);
-            fs::create_dir_all(original.parent().unwrap_or(&self.0))?;
-            fs::copy(path, &original)?;
-        }
-        Ok(())
-    }
-
     fn record_replaced<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
         let lines: Vec<String> = paths.map(|path| format!("{}\n", path.display())).collect();
         fs::write(self.0.join(REPLACED_LIST), lines.concat())
@@ -606,11 +592,10 @@ impl WorktreeEntry {
         let other_folders = folders.filter(|folder| *folder != self.0);
         let mut others: Vec<WorktreeEntry> = other_folders.map(WorktreeEntry).collect();
         others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
-        let is_retained = |index: usize, other: &WorktreeEntry| {
-            index + 1 < MAX_WORKTREES && other.last_used().is_some()
-        };
-        let numbered = others.iter().enumerate();
-        for (_, evicted) in numbered.filter(|(index, other)| !is_retained(*index, other)) {
+        for (index, evicted) in others.iter().enumerate() {
+            if index + 1 < MAX_WORKTREES && evicted.last_used().is_some() {
+                continue;
+            }
             let lock = File::open(&evicted.0);
             if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
                 evicted.remove_contents();
@@ -632,10 +617,10 @@ impl WorktreeEntry {
 
 /// Returns a text that identifies the revision, the changes and the build of a worktree.
 fn worktree_identity(worktree: &VariantWorktree) -> String {
-    let build = worktree
-        .build
-        .as_ref()
-        .map_or(String::new(), |build| format!("{}\n{}", build.directory.display(), build.command));
+    let build = match &worktree.build {
+        Some(build) => format!("{}\n{}", build.directory.display(), build.command),
+        None => String::new(),
+    };
     let digest = worktree.changes.as_ref().map_or("", |changes| changes.digest.as_str());
     format!("{FORMAT_VERSION}\n{}{digest}\n{build}\n", worktree.revision)
 }

@@ -177,10 +177,8 @@ pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Resu
     if !rules.statuses.iter().any(contains_status) {
         return Err(format!("'{url}' answered {}{}", probe.status, body_excerpt(&probe)));
     }
-    rules
-        .body
-        .as_ref()
-        .map_or(Ok(()), |rule| check_body(rule, &probe))
+    let Some(body_rule) = &rules.body else { return Ok(()) };
+    check_body(body_rule, &probe)
         .map_err(|violation| format!("the body of '{url}' {violation}{}", body_excerpt(&probe)))
 }
 

@@ -1,13 +1,15 @@
-//! Runs a server under measurement from start to end, stage by stage. Every stage has its own time
-//! limit and reports its own failure.
+//! Runs a command or a server under measurement from start to end, stage by stage. Every stage has
+//! its own time limit and reports its own failure.
 //!
 //! A run that is profiled instead of timed goes through the same stages, with a profiler attached.
 //! This module decides which tool may be used and when a server is recorded; `execution/profile`
-//! does the recording. Start at [`run_server`], which goes through the stages.
+//! does the recording. Start at [`run_command`] and [`run_server`], which go through the stages.
 
 use super::assertions::{self, CapturedOutput, ProofSources, replace_path, send_get};
 use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult};
-use super::{RunReport, RunSite, StageResult, stage_error, stage_failure, stop_failed};
+use super::{
+    RunReport, RunSite, StageResult, stage_error, stage_failure, stop_failed, stop_service,
+};
 use crate::execution::profile::{ActiveRecording, ProfileRecorder, RecordingTool};
 use crate::execution::server::{
     ListenerOwner, ReadinessFailure, TAIL_LINES, describe_listeners, find_listener_owner,
@@ -15,16 +17,89 @@ use crate::execution::server::{
 };
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{
-    self, ChildConversation, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock, tree_of,
+    self, ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
+    tree_of,
 };
 use speedwell_model::assignment::{
     ProfilingOptions, ProfilingTool, RunAssignment, ServerWork as Serving,
 };
-use speedwell_model::stage_report::{RunStage, StageFailure};
+use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
+
+/// Performs the run of a command.
+///
+/// # Errors
+/// Returns the stage that failed.
+pub fn run_command(
+    assignment: &RunAssignment,
+    spec: ProcessSpec,
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let mut output = CapturedOutput::default();
+    let counter = metrics::open_if_wanted(assignment, report);
+    let (started, begin) = (SystemTime::now(), Instant::now());
+    let profiler = RunProfiler::from_request(assignment.profile.as_ref());
+    let outcome = match &profiler {
+        Some(profiler) => profiler.record(spec, &mut output, report)?,
+        None => process::run_child(&spec, &mut output).map_err(|error| {
+            let program = spec.program.display();
+            stage_failure(RunStage::Start, format!("'{program}': {error}"))
+        })?,
+    };
+    let with_stderr = |failure: StageFailure| StageFailure {
+        stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+        ..failure
+    };
+    check_exit(assignment, &outcome).map_err(with_stderr)?;
+    let sources = ProofSources {
+        output: &output,
+        directory: &assignment.target.directory,
+        since: started,
+        clock: WaitClock::REAL,
+        ask: &|_| Err("a command does not answer requests".to_owned()),
+    };
+    for at_exit in [false, true] {
+        assertions::check_proofs(&assignment.proofs, at_exit, &sources).map_err(with_stderr)?;
+    }
+    if profiler.is_some() {
+        return Ok(());
+    }
+    for figure in &assignment.figures {
+        let values =
+            metrics::extract_values(figure, &output, begin, &outcome).map_err(|reason| {
+                let reason = format!("'{}': {reason}", figure.metric.name);
+                with_stderr(stage_failure(RunStage::Figures, reason))
+            })?;
+        report.performed.figures.push(ReportedMetric::new(figure.metric.clone(), values));
+    }
+    metrics::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), report);
+    report.performed.notes.extend(outcome.describe_leftovers());
+    Ok(())
+}
+
+fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResult<()> {
+    let expected = assignment.target.expected_exit;
+    let end = match outcome.ended {
+        ProcessEnd::Exit(code) if code == expected => return Ok(()),
+        ProcessEnd::Exit(_) if expected != 0 => format!("{} instead of {expected}", outcome.ended),
+        ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => outcome.ended.to_string(),
+        ProcessEnd::Timeout => {
+            format!("did not end within {} s", assignment.target.limit_ms as f64 / 1e3)
+        }
+        ProcessEnd::Lingered => "did not end".to_owned(),
+        ProcessEnd::Interrupted => "interrupted".to_owned(),
+    };
+    // The message gives the duration in whole seconds, and leaves it out if it is below one second.
+    // Similar failures therefore have the same message and can be grouped.
+    let duration_clause = match outcome.wall_ns / 1_000_000_000 {
+        0 => String::new(),
+        wall_s => format!(" after {wall_s} s"),
+    };
+    Err(stage_failure(RunStage::Alive, format!("{end}{duration_clause}")))
+}
 
 /// Performs the run of a server.
 ///
@@ -223,10 +298,7 @@ impl ServerLifecycle<'_> {
     /// Stops the target and checks how it ended.
     fn stop_server(self, report: &mut RunReport) -> StageResult<()> {
         let has_ended = self.service.has_ended();
-        let outcome = self
-            .service
-            .stop_and_wait()
-            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        let outcome = stop_service(self.service)?;
         let with_stderr = |failure: StageFailure| StageFailure {
             stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
             ..failure

@@ -17,7 +17,6 @@
 //! Entering the namespace affects the whole process, which must still have a single thread.
 
 mod assertions;
-mod command;
 mod lifecycle;
 mod loads;
 mod metrics;
@@ -34,7 +33,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use speedwell_adapters::ProtocolMessage;
 use speedwell_load::load::{LoadShare, ServerAddress};
 use speedwell_machine::process::{
-    self, CpuSet, ProcessEnd, ProcessSpec, ServiceProcess, ShutdownPolicy,
+    self, CpuSet, ProcessEnd, ProcessOutcome, ProcessSpec, ServiceProcess, ShutdownPolicy,
 };
 use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
@@ -285,10 +284,7 @@ impl RunningService {
     /// # Errors
     /// Fails if the service had to be killed.
     pub fn stop(self, report: &mut RunReport) -> StageResult<()> {
-        let outcome = self
-            .service
-            .stop_and_wait()
-            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        let outcome = stop_service(self.service)?;
         report.performed.notes.extend(outcome.describe_leftovers());
         if outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed) {
             let reason = "it did not stop when requested and was killed";
@@ -352,6 +348,10 @@ fn run_ready_command(spec: &ProcessSpec) -> Result<(), ReadinessFailure> {
     }
 }
 
+fn stop_service(service: ServiceProcess) -> StageResult<ProcessOutcome> {
+    service.stop_and_wait().map_err(|error| stage_failure(RunStage::Stop, error.to_string()))
+}
+
 /// Stops a process that failed, and adds its last stderr lines to the failure. If the process had
 /// already ended, also adds its exit to the reason.
 fn stop_failed(service: ServiceProcess, mut failure: StageFailure) -> StageFailure {
@@ -379,7 +379,7 @@ pub fn run_target(
     match &assignment.work {
         TargetWork::Command => {
             let spec = ProcessSpec { pin, ..target_spec(target, None) };
-            command::run_command(assignment, spec, report)
+            lifecycle::run_command(assignment, spec, report)
         }
         TargetWork::Server(service) => {
             let port = lifecycle::pick_port(service.port, assignment.place.ports, site)?;

@@ -162,7 +162,11 @@ pub fn follow_generators(
     thread::scope(|scope| {
         for (index, assignment) in assignments.iter().enumerate() {
             let table = &table;
-            scope.spawn(move || table.follow_generator(index, assignment));
+            scope.spawn(move || {
+                let result = table.exchange_messages(index, assignment);
+                let end = connections[index].end(result.as_ref().err());
+                table.update(index, |generator| generator.end = Some(end));
+            });
         }
         table.supervise(begin, stop, watch);
     });
@@ -200,19 +204,10 @@ impl LoadTable<'_> {
         self.changed.notify_all();
     }
 
-    fn follow_generator(&self, index: usize, assignment: &WorkerAssignment) {
+    /// Follows a generator until it has reported its results, or until it is certain that the load
+    /// will never start.
+    fn exchange_messages(&self, index: usize, assignment: &WorkerAssignment) -> Result<()> {
         let connection = &self.connections[index];
-        let result = self.exchange_messages(index, connection, assignment);
-        let end = connection.end(result.as_ref().err());
-        self.update(index, |generator| generator.end = Some(end));
-    }
-
-    fn exchange_messages(
-        &self,
-        index: usize,
-        connection: &WorkerConnection,
-        assignment: &WorkerAssignment,
-    ) -> Result<()> {
         connection.send(assignment)?;
         loop {
             match connection.receive()? {
@@ -248,11 +243,8 @@ impl LoadTable<'_> {
     }
 
     fn await_start(&self) -> StartSignal {
-        let state = self
-            .changed
-            .wait_while(self.lock(), |state| state.start.is_none())
-            .unwrap_or_else(PoisonError::into_inner);
-        state.start.unwrap_or(StartSignal::Never)
+        let waited = self.changed.wait_while(self.lock(), |state| state.start.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).start.unwrap_or(StartSignal::Never)
     }
 
     /// Announces the start once all generators are ready, and reports the progress. Stops all

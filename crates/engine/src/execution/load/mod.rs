@@ -468,12 +468,10 @@ fn request_timeout(spec: &LoadSpec) -> Option<Duration> {
 fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
     let defaults = ConnectionRules::default();
     let total = request_timeout(spec);
+    let max_requests = spec.requests_per_connection.map(u64::from);
+    let is_unbatched = spec.no_batching || spec.busy_poll;
     ConnectionRules {
-        max_requests: if spec.no_keepalive {
-            Some(1)
-        } else {
-            spec.requests_per_connection.map(u64::from)
-        },
+        max_requests: if spec.no_keepalive { Some(1) } else { max_requests },
         lifetime_ns: spec.connection_lifetime.map(saturating_nanos),
         timeouts: RequestTimeouts {
             connect_ns: spec.connect_timeout.or(total).map(saturating_nanos),
@@ -481,11 +479,7 @@ fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
             total_ns: total.map(saturating_nanos),
         },
         retries_stale: spec.retry_stale_keepalive,
-        batching: if spec.no_batching || spec.busy_poll {
-            BatchingMode::Off
-        } else {
-            defaults.batching
-        },
+        batching: if is_unbatched { BatchingMode::Off } else { defaults.batching },
         busy_poll: spec.busy_poll,
     }
 }
@@ -550,10 +544,8 @@ fn probe_facts(probe: ProbeResponse, redirected_from: Vec<String>) -> ProbeFacts
 }
 
 fn follow_redirect(job: &LoadJob, location: &str) -> Result<LoadJob> {
-    let url = job
-        .url
-        .join(location)
-        .with_context(|| format!("'{}' redirects to '{location}'", job.url))?;
+    let joined = job.url.join(location);
+    let url = joined.with_context(|| format!("'{}' redirects to '{location}'", job.url))?;
     let changes_host = url.host != job.url.host;
     let names = job.load.kinds.kinds().iter().flat_map(|kind| &kind.headers);
     let secret_name = names

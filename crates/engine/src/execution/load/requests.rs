@@ -319,16 +319,12 @@ fn parse_json_lines(bytes: &[u8]) -> Result<DataTable> {
         if rows.names.is_empty() {
             rows.names = object.keys().cloned().collect();
         }
-        let row = rows
-            .names
-            .iter()
-            .map(|name| match object.get(name) {
-                Some(Json::String(text)) => Ok(text.clone()),
-                Some(value) => Ok(value.to_string()),
-                None => bail!("line {number} has no '{name}'"),
-            })
-            .collect::<Result<_>>()?;
-        rows.values.push(row);
+        let value = |name: &String| match object.get(name) {
+            Some(Json::String(text)) => Ok(text.clone()),
+            Some(other) => Ok(other.to_string()),
+            None => bail!("line {number} has no '{name}'"),
+        };
+        rows.values.push(rows.names.iter().map(value).collect::<Result<_>>()?);
     }
     Ok(rows)
 }
