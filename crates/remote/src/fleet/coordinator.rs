@@ -362,12 +362,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 has_news = true;
             }
         }
-        self.report_stale_blocks()?;
-        Ok(has_news)
-    }
-
-    /// Warns about rejected blocks from stale attempts.
-    fn report_stale_blocks(&mut self) -> Result<()> {
+        // Warn about rejected blocks from stale attempts.
         let (store, number) = (self.merger.store(), self.merger.number());
         let stored_runs = |slots: &BTreeSet<u32>| store.load_slot_runs(number, slots);
         for (origin, block) in self.stale.take_rejected(stored_runs)? {
@@ -379,7 +374,7 @@ impl FleetCoordinator<'_, '_, '_> {
             );
             self.warn(&sentence)?;
         }
-        Ok(())
+        Ok(has_news)
     }
 
     fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> Result<()> {

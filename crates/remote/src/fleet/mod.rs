@@ -254,9 +254,7 @@ pub(crate) fn select_machines(
     fleet_machines: &[FleetMachine],
     fleet: &FleetRequest,
 ) -> Result<Vec<FleetMachine>> {
-    let selector = fleet
-        .labels
-        .as_ref()
+    let selector = (fleet.labels.as_ref())
         .context("no machines selected\nhint: select machines with --machines LABELS")?;
     FleetMachine::ensure_known(selector, fleet_machines)?;
     let selected: Vec<&FleetMachine> =
@@ -407,8 +405,7 @@ fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
 /// Weight of a machine for a case (rendezvous hash).
 fn rendezvous_weight(case: &str, machine: &str) -> u64 {
     let hash = digest(&SHA256, format!("{case}|{machine}").as_bytes());
-    let first_bytes = hash.as_ref().iter().take(8);
-    first_bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
+    hash.as_ref().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// Cuts the cases of one machine into shards of about ten minutes, each with at least one case. A

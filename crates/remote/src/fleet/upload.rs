@@ -98,9 +98,7 @@ fn map_folders(folders: PlanFolders) -> Result<(Vec<BundleSource>, Vec<FolderPai
     for (index, root) in outermost_folders(folders.named).into_iter().enumerate() {
         let target = format!("files/{index}");
         for folder in sent_folders.iter().filter(|sent_folder| sent_folder.starts_with(&root)) {
-            let inside = folder
-                .strip_prefix(&root)?
-                .to_str()
+            let inside = (folder.strip_prefix(&root)?.to_str())
                 .with_context(|| format!("the name of '{}' is not UTF-8", folder.display()))?;
             let to = match inside {
                 "" => target.clone(),
@@ -188,12 +186,9 @@ fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
 
 /// Whether git ignores the program, as is usual for build output.
 fn is_ignored(program: &Path) -> bool {
-    let output = std::process::Command::new("git")
-        .arg("-C")
-        .arg(program.parent().unwrap_or(Path::new("/")))
-        .args(["check-ignore", "-q"])
-        .arg(program)
-        .output();
+    let mut git = std::process::Command::new("git");
+    git.arg("-C").arg(program.parent().unwrap_or(Path::new("/")));
+    let output = git.args(["check-ignore", "-q"]).arg(program).output();
     output.is_ok_and(|output| output.status.success())
 }
 

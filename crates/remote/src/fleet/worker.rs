@@ -64,10 +64,8 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> Result<()> {
 
 /// Removes the sessions in the fleet folder that have not been written to for two weeks.
 fn remove_old_sessions(session: &Path) {
-    let fleet = session.ancestors().nth(2);
-    if let Some(fleet) =
-        fleet.filter(|_| session.parent().is_some_and(|parent| parent.ends_with("sessions")))
-    {
+    let is_in_fleet = session.parent().is_some_and(|parent| parent.ends_with("sessions"));
+    if let Some(fleet) = session.ancestors().nth(2).filter(|_| is_in_fleet) {
         // If the removal fails, the next worker tries again.
         let _ = clean::clean_folder(fleet, None);
     }
@@ -239,9 +237,8 @@ pub(crate) fn launch_worker(folder: &Path, requests: &[String]) -> Result<JobId>
     let mut tasks: Vec<u32> = Vec::new();
     for request in requests {
         let next = tasks.last().map_or(0, |last| last + 1);
-        let task = (next..)
-            .find(|&task| !request_path(folder, task).exists())
-            .context("too many requests")?;
+        let free_task = (next..).find(|&task| !request_path(folder, task).exists());
+        let task = free_task.context("too many requests")?;
         let file = request_path(folder, task);
         fs::write(&file, request).with_context(|| format!("cannot write '{}'", file.display()))?;
         tasks.push(task);

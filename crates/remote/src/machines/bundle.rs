@@ -316,12 +316,9 @@ fn is_fleet_folder(folder: &Path) -> bool {
 
 /// Lists the files that git tracks or does not ignore. Returns `None` outside a repository.
 fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .output()
-        .ok()?;
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["ls-files", "-z", "--cached", "--others"]);
+    let output = git.arg("--exclude-standard").output().ok()?;
     let names = String::from_utf8(output.stdout).ok()?;
     let files: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
     // If git lists no files, it ignores the whole folder. The user named the folder explicitly, so

@@ -176,18 +176,15 @@ impl MachineIdentity {
         let warning = machine_number.is_none().then(|| {
             "The machine has no machine-id(5): it is identified by its host name.".to_owned()
         });
+        let number = machine_number.as_deref().unwrap_or(&host);
+        let digest = digest::digest(&digest::SHA256, [SALT, number].concat().as_bytes());
         MachineIdentity {
-            id: hash_id(machine_number.as_deref().unwrap_or(&host)),
+            id: encode_hex(digest.as_ref())[..DIGITS].to_owned(),
             class: machine_class(environment),
             host,
             warning,
         }
     }
-}
-
-fn hash_id(number: &str) -> String {
-    let digest = digest::digest(&digest::SHA256, [SALT, number].concat().as_bytes());
-    encode_hex(digest.as_ref())[..DIGITS].to_owned()
 }
 
 /// Joins the known facts, as in `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`.

@@ -87,11 +87,10 @@ impl ContentStore {
     /// content of these objects is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
-            let (sent_program, object) =
-                (self.folder.join(program_path(&entry.sha256)), self.object_path(&entry.sha256));
-            if sent_program.is_file()
-                && create_private_folder(object.parent().unwrap_or(&self.folder)).is_ok()
-            {
+            let sent_program = self.folder.join(program_path(&entry.sha256));
+            let object = self.object_path(&entry.sha256);
+            let object_folder = object.parent().unwrap_or(&self.folder);
+            if sent_program.is_file() && create_private_folder(object_folder).is_ok() {
                 // If the link cannot be created, the program is treated as missing and is sent.
                 let _ = fs::hard_link(sent_program, object);
             }

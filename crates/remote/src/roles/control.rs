@@ -198,9 +198,7 @@ impl PlacedSession {
             self.placement.machines.iter().filter_map(|placed| {
                 fleet_machines.iter().find(|machine| machine.name == placed.name)
             });
-        let session = self
-            .placement
-            .session()
+        let session = (self.placement.session())
             .context("the location of the session's files on its machines is unknown")?;
         clean_machines(&mut engine, session_machines.cloned(), Some(session), &self.file)
     }

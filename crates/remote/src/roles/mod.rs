@@ -351,11 +351,10 @@ fn lease_components(
     machines: &[FleetMachine],
     assignment: &[Vec<usize>],
 ) -> Vec<LeaseComponent> {
-    let suitable: Vec<BTreeSet<usize>> = (roles.iter())
-        .map(|role| {
-            (0..machines.len()).filter(|index| is_suitable(role, &machines[*index])).collect()
-        })
-        .collect();
+    let suitable_machines = |role: &PlacedRole| -> BTreeSet<usize> {
+        (0..machines.len()).filter(|index| is_suitable(role, &machines[*index])).collect()
+    };
+    let suitable: Vec<BTreeSet<usize>> = roles.iter().map(suitable_machines).collect();
     let name = |index: usize| machines[index].name.clone();
     let mut components = Vec::new();
     for ((role, own), assigned) in roles.iter().zip(&suitable).zip(assignment) {

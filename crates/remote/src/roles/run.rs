@@ -273,8 +273,8 @@ impl PlacedRun<'_> {
             load_request.seed,
             LoadShare::ONLY,
         )?;
-        let alarms: Vec<&AtomicBool> =
-            (started.iter().chain([target])).map(RoleConnection::alarm).collect();
+        let roles = started.iter().chain([target]);
+        let alarms: Vec<&AtomicBool> = roles.map(|role| &*role.alarm).collect();
         let result = process::with_stop_flag(
             || alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed)),
             |stop| generators.send_load(&job, stop, &mut |_| ()),
@@ -365,6 +365,8 @@ pub(super) struct RoleConnection {
     machine: String,
     connection: Arc<WorkerConnection>,
     events: Receiver<Result<WorkerEvent>>,
+    /// Set when a running load has to end: when the role asks to stop the load, or when the role
+    /// itself ends.
     alarm: Arc<AtomicBool>,
 }
 
@@ -434,12 +436,6 @@ impl RoleConnection {
             Err(failure) => Some(failure),
         };
         Some(failure.unwrap_or_else(|| self.end_failure("it has ended")))
-    }
-
-    /// Returns a flag that is set when a running load has to end: when the role asks to stop the
-    /// load, or when the role itself ends.
-    pub fn alarm(&self) -> &AtomicBool {
-        &self.alarm
     }
 
     /// Sends the outcome of a load to the role that requested it.

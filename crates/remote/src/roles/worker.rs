@@ -207,9 +207,8 @@ fn run_service(
     let site = RunSite { address: Some(request.address), ..RunSite::default() };
     let service = start_service(&request.service, &site, request.ports)?;
     let sent = link.send(&WorkerEvent::Ready(service.port()));
-    let mut failure = sent
-        .err()
-        .map(|error| stage_failure(RunStage::Alive, format!("connection lost: {error:#}")));
+    let lost = |error| stage_failure(RunStage::Alive, format!("connection lost: {error:#}"));
+    let mut failure = sent.err().map(lost);
     while failure.is_none() && is_connected(link, POLL_INTERVAL) {
         failure = service.find_failure();
     }
