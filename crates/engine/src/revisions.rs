@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{
     self, BenchmarkSelection, DiscoveredBenchmarks, is_command, script_command,
 };
-use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::plan::{RelocationMap, SessionPlan};
 use speedwell_adapters::{
     BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
 };
@@ -241,11 +241,8 @@ fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option
             (command, project.folder.strip_prefix(&checkout.root)?.to_owned())
         }
     };
-    Ok(Some(BuildCommand {
-        command,
-        directory,
-        limit_ms: as_milliseconds(request.build.build_timeout),
-    }))
+    let limit_ms = as_milliseconds(request.build.build_timeout);
+    Ok(Some(BuildCommand { command, directory, limit_ms }))
 }
 
 /// Returns the path of a revision's program, which was typed relative to the current folder. A
@@ -405,13 +402,10 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     let redirect = |string: &String| {
         string.replace(&*folders[0], &folders[1]).replace(&from.revision, &to.revision)
     };
-    let relocate = |program: &PathBuf| match program.strip_prefix(&from.folder) {
-        Ok(inside) => to.folder.join(inside),
-        Err(_) => program.clone(),
-    };
+    let relocation = RelocationMap::new([(from.folder.clone(), to.folder.clone())]);
     let variables = variant.environment.iter();
     Variant {
-        program: variant.program.as_ref().map(relocate),
+        program: variant.program.as_ref().map(|program| relocation.map_path(program)),
         arguments: variant.arguments.iter().map(redirect).collect(),
         environment: variables.map(|(name, value)| (name.clone(), redirect(value))).collect(),
         worktree: Some(to.clone()),

@@ -233,10 +233,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     pub fn emit(&mut self, event: &SessionEvent<'_>) -> Result<()> {
-        for observer in self.observers.iter_mut() {
-            observer.observe(event)?;
-        }
-        Ok(())
+        self.observers.iter_mut().try_for_each(|observer| observer.observe(event))
     }
 
     /// Restores the runs of a resumed session, retries the disturbed runs of its last block, and
@@ -364,18 +361,14 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         for note in &report.notes {
             self.emit(&SessionEvent::Note(note))?;
         }
-        let Some(StageFailure { stage, reason, stderr_tail }) =
-            report.failure.filter(|_| !is_interrupt_requested())
-        else {
-            return Ok(());
-        };
-        let failure = StepFailure {
+        let failure = report.failure.filter(|_| !is_interrupt_requested());
+        let Some(StageFailure { stage, reason, stderr_tail }) = failure else { return Ok(()) };
+        self.emit(&SessionEvent::Failed(&StepFailure {
             variant: None,
             slot: None,
             stderr_tail,
             ..self.slot_failure(slot, FailureCause::Stage { stage, reason })
-        };
-        self.emit(&SessionEvent::Failed(&failure))
+        }))
     }
 
     /// Whether the last run of a slot was disturbed and the slot was executed at most
@@ -592,8 +585,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     /// Finishes the case of `slot` if it is abandoned; see [`SessionExecution::is_case_abandoned`].
     /// Called when a block of the case is complete.
     pub fn abandon_failing_case(&mut self, slot: &PlanSlot, later: &[PlanSlot]) -> Result<()> {
-        let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
-        if self.settled.contains(&slot.job) || !self.is_case_abandoned(slot.job, runs) {
+        if self.settled.contains(&slot.job) || !self.is_case_abandoned(slot.job) {
             return Ok(());
         }
         self.finish_case(slot.job, later)
@@ -609,7 +601,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     /// Whether to give up a case, because one variant keeps failing and cannot be compared. The
     /// other variants of a snippet are still worth reporting, so each of them first gets
     /// [`MIN_RUNS_ALONE`] runs.
-    fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {
+    fn is_case_abandoned(&self, job: usize) -> bool {
         let variants = 0..self.plan.variants.len();
         let (abandoned, others): (Vec<usize>, Vec<usize>) =
             variants.partition(|&variant| self.is_abandoned(job, variant));
@@ -619,7 +611,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let is_snippet = matches!(self.plan.jobs[job].source.kind, SourceKind::Snippet(_));
         let runs_of = |variant: usize| {
             let name = &self.plan.variants[variant].name;
-            runs.iter().filter(|run| *run.variant == **name).count()
+            let runs = self.runs.get(&job).into_iter().flatten();
+            runs.filter(|run| *run.variant == **name).count()
         };
         !is_snippet || others.iter().all(|&variant| runs_of(variant) >= MIN_RUNS_ALONE)
     }

@@ -143,9 +143,9 @@ impl SpoolFile {
             return Ok(Vec::new());
         };
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(self.read))
-            .and_then(|_| file.read_to_end(&mut bytes))
-            .with_context(|| format!("cannot read the spool '{}'", self.path.display()))?;
+        let result =
+            file.seek(SeekFrom::Start(self.read)).and_then(|_| file.read_to_end(&mut bytes));
+        result.with_context(|| format!("cannot read the spool '{}'", self.path.display()))?;
         self.read += bytes.len() as u64;
         Ok(bytes)
     }

@@ -351,18 +351,13 @@ fn send_to_machines(
     listener: &mut EventListener<'_>,
 ) -> Result<Vec<WorkerMachine>> {
     let mut ready = Vec::new();
-    for machine in machines {
-        upload::note_sending(bundle, &machine.name, listener)?;
-        let (folder, bundle) = upload::send_bundle(engine, &fleet.file, bundle, session, &machine)
-            .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
+    for fleet_machine in machines {
+        upload::note_sending(bundle, &fleet_machine.name, listener)?;
+        let sent = upload::send_bundle(engine, &fleet.file, bundle, session, &fleet_machine);
+        let (folder, bundle) =
+            sent.with_context(|| format!("cannot send the files to '{}'", fleet_machine.name))?;
         let is_shared = upload::is_shared(&fleet.file);
-        ready.push(WorkerMachine {
-            fleet_machine: machine,
-            folder,
-            bundle,
-            is_shared,
-            failures: 0,
-        });
+        ready.push(WorkerMachine { fleet_machine, folder, bundle, is_shared, failures: 0 });
     }
     Ok(ready)
 }
@@ -496,11 +491,9 @@ fn shard_statuses(
 ) -> Result<Vec<ShardStatus>> {
     let machines = store.load_session_without_runs(number)?.machines;
     let blocks = store.merged_blocks(number)?;
+    let name_of = |machine: u32| machines.get(machine as usize).map(|found| found.name.clone());
     let status = |(shard, stored): (u32, StoredShard)| ShardStatus {
-        machine: machines
-            .get(stored.machine as usize)
-            .map(|machine| machine.name.clone())
-            .unwrap_or_default(),
+        machine: name_of(stored.machine).unwrap_or_default(),
         blocks: (blocks.iter()).filter(|(_, origin)| origin.shard == shard).count(),
         engine_status: (statuses.iter())
             .find(|(status_shard, _)| *status_shard == shard)

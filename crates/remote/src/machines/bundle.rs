@@ -131,15 +131,12 @@ impl FileBundle {
                     let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
                     bundle.add_file(&path, to.clone(), &folder)?;
                 }
-                BundleSource::Text { text, to } => bundle.add_entry(
-                    BundleEntry {
-                        path: to.clone(),
-                        is_program: false,
-                        sha256: encode_hex(digest::digest(&SHA256, text.as_bytes()).as_ref()),
-                        bytes: text.len() as u64,
-                    },
-                    ContentSource::Text(text.clone()),
-                ),
+                BundleSource::Text { text, to } => {
+                    let (path, bytes) = (to.clone(), text.len() as u64);
+                    let sha256 = encode_hex(digest::digest(&SHA256, text.as_bytes()).as_ref());
+                    let entry = BundleEntry { path, is_program: false, sha256, bytes };
+                    bundle.add_entry(entry, ContentSource::Text(text.clone()));
+                }
             }
         }
         bundle.folder_size = BundleSize {
@@ -156,9 +153,8 @@ impl FileBundle {
     /// Adds a file of a folder and returns its size.
     fn add_folder_file(&mut self, file: &Path, folder: &Path, to: &str) -> Result<u64> {
         let path = folder.join(file);
-        let relative_path = file
-            .to_str()
-            .with_context(|| format!("'{}' has a name that is not UTF-8", path.display()))?;
+        let name_error = || format!("'{}' has a name that is not UTF-8", path.display());
+        let relative_path = file.to_str().with_context(name_error)?;
         self.add_file(&path, format!("{to}/{relative_path}"), folder)
     }
 

@@ -346,19 +346,15 @@ pub fn send_program(
     let digest = hash_reader(&mut bytes)?;
     let path = machine.folder.join(program_path(&digest));
     let (remote_path, folder) = (path.to_string_lossy(), machine.folder.to_string_lossy());
-    let digest_command = engine.start_command(
-        &machine.name,
-        &["/bin/sh", "-c", DIGEST_SCRIPT, "look", &remote_path, &folder],
-    )?;
+    let look = ["/bin/sh", "-c", DIGEST_SCRIPT, "look", &remote_path, &folder];
+    let digest_command = engine.start_command(&machine.name, &look)?;
     let remote_digest = send_and_read(digest_command, &mut io::empty())?;
     if remote_digest.split_whitespace().next() == Some(digest.as_str()) {
         return Ok(path);
     }
     bytes.rewind()?;
-    let receive_command = engine.start_command(
-        &machine.name,
-        &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &remote_path],
-    )?;
+    let receive = ["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &remote_path];
+    let receive_command = engine.start_command(&machine.name, &receive)?;
     send_and_read(receive_command, &mut bytes).context("cannot send the program")?;
     Ok(path)
 }

@@ -205,11 +205,10 @@ impl PlacedSession {
 }
 
 fn unavailable_reason(machines: &[FleetMachine], name: &str) -> Option<String> {
-    let Some(machine) = machines.iter().find(|machine| machine.name == name) else {
-        return Some("it has left the fleet".to_owned());
-    };
-    match &machine.state {
-        MachineState::Unfit(reason) => Some(reason.clone()),
-        MachineState::Free | MachineState::Busy => None,
+    let machine = machines.iter().find(|machine| machine.name == name);
+    match machine.map(|machine| &machine.state) {
+        None => Some("it has left the fleet".to_owned()),
+        Some(MachineState::Unfit(reason)) => Some(reason.clone()),
+        Some(MachineState::Free | MachineState::Busy) => None,
     }
 }

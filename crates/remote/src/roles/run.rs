@@ -70,10 +70,7 @@ fn run_placed(
         _ => None,
     };
     let end_result = run.services.end_all(report);
-    match lost_service {
-        Some(failure) => Err(failure),
-        None => result.and(end_result),
-    }
+    lost_service.map_or_else(|| result.and(end_result), Err)
 }
 
 /// Starts services, reports their addresses through `ready`, and keeps them alive until this
@@ -268,20 +265,16 @@ impl PlacedRun<'_> {
         });
         let engine = FleetEngine::from_file(file).within_allocation(placement.allocation.as_ref());
         let mut generators = LoadGenerators { engine, machines: machines.collect() };
-        let job = build_job(
-            &generators.combined_spec(&load_request.spec),
-            load_request.seed,
-            LoadShare::ONLY,
-        )?;
+        let spec = generators.combined_spec(&load_request.spec);
+        let job = build_job(&spec, load_request.seed, LoadShare::ONLY)?;
         let roles = started.iter().chain([target]);
         let alarms: Vec<&AtomicBool> = roles.map(|role| &*role.alarm).collect();
         let result = process::with_stop_flag(
             || alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed)),
             |stop| generators.send_load(&job, stop, &mut |_| ()),
         )?;
-        if let Some((part, reason)) =
-            (result.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
-        {
+        let lost = result.parts.iter().find_map(|part| Some((part, part.lost.as_ref()?)));
+        if let Some((part, reason)) = lost {
             bail!(
                 "load from '{}': connection lost after {} requests: {reason}",
                 part.machine,

@@ -156,12 +156,8 @@ fn report_probe() -> ProbeReport {
     let (identity, environment) = MachineIdentity::of_this_machine();
     // Format: client address, client port, server address, server port (ssh(1), ENVIRONMENT).
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
-    let reached_at = connection.split(' ').nth(2);
-    ProbeReport {
-        identity,
-        environment,
-        reached_at: reached_at.and_then(|address| address.parse().ok()),
-    }
+    let reached_at = connection.split(' ').nth(2).and_then(|address| address.parse().ok());
+    ProbeReport { identity, environment, reached_at }
 }
 
 /// Holds the lock of this machine until the connection ends. Meanwhile, the roles of the experiment

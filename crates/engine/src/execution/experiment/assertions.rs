@@ -92,9 +92,8 @@ fn read_source(source: &ProofSource, sources: &ProofSources) -> Result<String, S
 
 /// Reads a file if it was written after `since`.
 fn read_fresh_file(file: &Path, since: SystemTime) -> Result<String, String> {
-    let modified = std::fs::metadata(file)
-        .and_then(|metadata| metadata.modified())
-        .map_err(|error| error.to_string())?;
+    let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
+    let modified = metadata.modified().map_err(|error| error.to_string())?;
     // Timestamps of files are coarser than the system clock, so a new file can seem slightly older
     // than the run.
     if modified + Duration::from_millis(20) < since {

@@ -70,13 +70,10 @@ pub fn serve_request(
 ) -> anyhow::Result<()> {
     let (commands, mut events) =
         open_private_channel().context("this command is internal to Speedwell")?;
-    let mut messages = BufReader::new(commands)
-        .split(b'\n')
-        .map_while(Result::ok)
-        .filter_map(|line| ProtocolMessage::parse(&line));
-    let request = messages
-        .find(|message| matches!(message.verb.as_str(), "run" | "keep"))
-        .context("received no request")?;
+    let lines = BufReader::new(commands).split(b'\n').map_while(Result::ok);
+    let mut messages = lines.filter_map(|line| ProtocolMessage::parse(&line));
+    let found = messages.find(|message| matches!(message.verb.as_str(), "run" | "keep"));
+    let request = found.context("received no request")?;
     process::adopt_orphans();
     process::install_handlers()?;
     if request.verb == "keep" {
@@ -103,8 +100,7 @@ pub fn serve_request(
         response = response.with("profile", serde_json::to_string(profile)?);
     }
     events.write_all(response.to_string().as_bytes())?;
-    events.write_all(ProtocolMessage::new("end").to_string().as_bytes())?;
-    Ok(())
+    Ok(events.write_all(ProtocolMessage::new("end").to_string().as_bytes())?)
 }
 
 /// Opens the two pipes that connect this process with its parent. `SPEEDWELL_FDS` names their file

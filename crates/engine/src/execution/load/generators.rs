@@ -217,13 +217,11 @@ impl LoadTable<'_> {
                         offset = connection.query_clock()?;
                     }
                     self.update(index, |generator| generator.ready = Some((ready, offset)));
-                    match self.await_start() {
+                    connection.send(&match self.await_start() {
                         StartSignal::Never => return Ok(()),
-                        StartSignal::Now => connection.send(&StartSignal::Now)?,
-                        StartSignal::At(ns) => {
-                            connection.send(&StartSignal::At(offset.to_remote_ns(ns)))?;
-                        }
-                    }
+                        StartSignal::Now => StartSignal::Now,
+                        StartSignal::At(ns) => StartSignal::At(offset.to_remote_ns(ns)),
+                    })?;
                 }
                 GeneratorEvent::Progress(snapshot) => {
                     self.update(index, |generator| generator.snapshot = Some(snapshot));

@@ -294,6 +294,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> Result<LoadJob>
     let (connections, max_connections) = connection_range(spec, &pace, streams)?;
     let rules = connection_rules(spec);
     let threads = thread_count(spec, &pace, streams)?;
+    let drain = spec.drain.or(request_timeout(spec)).unwrap_or(DEFAULT_TIMEOUT);
     let load = LoadConfig {
         target: target::resolve_target(spec, &url)?,
         kinds: requests::build_kinds(spec, &url)?,
@@ -304,9 +305,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> Result<LoadJob>
         },
         stop: stop_condition(spec),
         warmup_ns: spec.warmup.map_or(0, saturating_nanos),
-        drain_ns: saturating_nanos(
-            spec.drain.unwrap_or_else(|| request_timeout(spec).unwrap_or(DEFAULT_TIMEOUT)),
-        ),
+        drain_ns: saturating_nanos(drain),
         rules,
         success: success_criteria(spec),
         processors: assign_processors(spec, part, threads)?,

@@ -205,8 +205,7 @@ fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> Result<Vec<(String, Vec<
 
 fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> Result<Option<(String, String)>> {
     let Some(text) = &spec.user else { return Ok(url.credentials.clone()) };
-    let (name, password) = text
-        .split_once(':')
+    let (name, password) = (text.split_once(':'))
         .context("cannot parse --user: expected NAME:PASSWORD, where either may be empty")?;
     Ok(Some((name.to_owned(), password.to_owned())))
 }

@@ -356,10 +356,9 @@ fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut remaining = text.as_bytes();
     while let Some((&first_byte, after)) = remaining.split_first() {
-        let code = after
-            .get(..2)
-            .filter(|_| first_byte == b'%')
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        let digits = after.get(..2).filter(|_| first_byte == b'%');
+        let hex = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
         bytes.push(code.unwrap_or(first_byte));
         remaining = if code.is_some() { &after[2..] } else { after };
     }
