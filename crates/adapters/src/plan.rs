@@ -93,7 +93,7 @@ fn is_default_strata(number: &u32) -> bool {
 }
 
 /// One run to be executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanSlot {
     /// Position in the execution order, from 0.
     pub index: u32,

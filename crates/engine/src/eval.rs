@@ -6,7 +6,7 @@
 //! 0.3. Start at [`plan_snippets`], [`parse_range`] and [`parse_list`].
 
 use crate::{EventListener, PlanRequest, PreparedPlan, VariantRequest, measured_code, revisions};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_model::{
@@ -60,7 +60,7 @@ pub struct EvalRequest {
 pub fn plan_snippets(
     mut request: EvalRequest,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<PreparedPlan> {
+) -> Result<PreparedPlan> {
     let has_named_variants = !request.variants.given.is_empty();
     let shared = request.shares_process && request.snippets.len() > 1;
     ensure!(
@@ -109,7 +109,7 @@ pub fn plan_snippets(
 /// # Errors
 /// Fails if the current folder is gone, there are too many combinations, or the selection matches
 /// no case.
-fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<Vec<BenchmarkJob>> {
+fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> Result<Vec<BenchmarkJob>> {
     let levels: Vec<Option<u32>> = match request.levels.as_slice() {
         [] => vec![None],
         levels => levels.iter().copied().map(Some).collect(),
@@ -141,7 +141,7 @@ fn build_job(
     snippet: Option<&NamedSnippet>,
     row: &[(String, ParameterValue)],
     level: Option<u32>,
-) -> anyhow::Result<BenchmarkJob> {
+) -> Result<BenchmarkJob> {
     let benchmark = format!("eval/{}", request.language);
     let name =
         snippet.map(|snippet| ("code".to_owned(), ParameterValue::Text(snippet.name.clone())));
@@ -215,10 +215,9 @@ impl DecimalNumber {
 /// # Errors
 /// Fails if an argument is not a number, the range is empty, the step is not positive, or there are
 /// more numbers than the limit on cases.
-pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
+pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> Result<Vec<String>> {
     let number = |text: &str| {
-        let parsed = DecimalNumber::parse(text);
-        parsed.with_context(|| {
+        DecimalNumber::parse(text).with_context(|| {
             format!("cannot parse '{text}': expected a decimal number such as 10 or 0.5")
         })
     };
@@ -243,13 +242,11 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
         Case::MOST
     );
     let shift = 10i128.pow(max_places - places);
-    let text = |index: i128| match index {
-        0 => begin.to_text(),
-        index => {
-            DecimalNumber { units: (scaled_begin + index * scaled_step) / shift, places }.to_text()
-        }
+    let number_at = |index: i128| match index {
+        0 => begin,
+        index => DecimalNumber { units: (scaled_begin + index * scaled_step) / shift, places },
     };
-    Ok((0..count).map(text).collect())
+    Ok((0..count).map(|index| number_at(index).to_text()).collect())
 }
 
 /// Splits a list at commas. `\,` is a literal comma, `\\` a backslash.

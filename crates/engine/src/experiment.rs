@@ -5,21 +5,18 @@
 //! [`PreparedPlan::read`](crate::PreparedPlan::read) reads the file.
 
 use crate::{EventListener, MeasureRequest, PlanRequest};
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, ensure};
 use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
-use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
+use speedwell_config::experiment::{Experiment, RequirementKind};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
-use speedwell_model::{
-    Case, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign, Variant,
-    as_milliseconds,
-};
+use speedwell_model::{RunCount, RunOrder, SessionEvent, StoppingDesign, Variant, as_milliseconds};
 use std::cmp::Ordering;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Returns a warning if the file divides the processors but there are too few of them.
@@ -41,8 +38,7 @@ pub(crate) fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSe
             values.iter().map(move |value| (name.clone(), value.plain()))
         });
         let values: Vec<(String, String)> = pairs.collect();
-        let file_values = group.files.iter().map(|file| (file.clone(), values.clone()));
-        selection.of_files.extend(file_values);
+        selection.of_files.extend(group.files.iter().map(|file| (file.clone(), values.clone())));
     }
     let has_parameter = |group: &BenchmarkGroup, name: &str| {
         group.parameters.iter().any(|(parameter, _)| parameter == name)
@@ -60,7 +56,7 @@ pub(crate) fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSe
 pub(crate) fn build_variants(
     experiment: &Experiment,
     request: &MeasureRequest,
-) -> anyhow::Result<Vec<Variant>> {
+) -> Result<Vec<Variant>> {
     let current_variable = |name: &str| std::env::var(name).ok();
     let mut variants = Vec::new();
     for variant in &experiment.variants {
@@ -68,8 +64,7 @@ pub(crate) fn build_variants(
         // A variant that replaces the command has no meaning for benchmark files, which do not use
         // the command.
         let mut plain = harness_variant.unwrap_or_else(|_| Variant::plain(&variant.name));
-        let extra_arguments = request.variants.arguments.iter().cloned();
-        plain.arguments.splice(0..0, extra_arguments);
+        plain.arguments.splice(0..0, request.variants.arguments.iter().cloned());
         variants.push(plain.clone());
         if experiment.plan.control.as_ref() == Some(&variant.name) {
             variants.push(Variant { name: repetition_of(&variant.name), ..plain });
@@ -77,10 +72,8 @@ pub(crate) fn build_variants(
     }
     let requested = request.variants.baseline.as_ref();
     let baseline = requested.unwrap_or(&experiment.compare.baseline);
-    let position = variants
-        .iter()
-        .position(|variant| variant.name == *baseline)
-        .with_context(|| format!("no variant is named '{baseline}'"))?;
+    let found = variants.iter().position(|variant| variant.name == *baseline);
+    let position = found.with_context(|| format!("no variant is named '{baseline}'"))?;
     variants[..=position].rotate_right(1);
     Ok(variants)
 }
@@ -99,15 +92,10 @@ pub(crate) fn apply_file_plan(
         plan.sampling.runs = RunCount::Fixed(runs);
         plan.design.stopping = StoppingDesign::Fixed { runs };
     }
-    plan.sampling = SamplingOptions {
-        precision: sampling.precision.or(file_plan.precision),
-        timeout_ms: as_milliseconds(file_plan.timeout),
-        budget_ms: plan
-            .sampling
-            .budget_ms
-            .or(file_plan.budget.filter(|_| sampling.runs.is_none()).map(as_milliseconds)),
-        ..plan.sampling.clone()
-    };
+    plan.sampling.precision = sampling.precision.or(file_plan.precision);
+    plan.sampling.timeout_ms = as_milliseconds(file_plan.timeout);
+    let file_budget = file_plan.budget.filter(|_| sampling.runs.is_none());
+    plan.sampling.budget_ms = plan.sampling.budget_ms.or(file_budget.map(as_milliseconds));
     if !request.execution.excludes_blocks() {
         plan.design.order = match file_plan.order {
             RunOrder::Alternate => RunOrder::Alternate,
@@ -132,32 +120,29 @@ pub(crate) fn apply_file_plan(
 pub(crate) fn check_requirements(
     experiment: &Experiment,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
-    let requirements = experiment.requirements.iter();
-    let unmet = requirements.filter_map(|requirement| describe_missing(requirement, listener));
-    let missing: Vec<String> = unmet.collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        bail!("requirements of '{}' are not met:\n  {}", experiment.name, missing.join("\n  "))
+) -> Result<()> {
+    let mut missing = Vec::new();
+    for requirement in &experiment.requirements {
+        let result = match &requirement.need {
+            RequirementKind::Program { command, pattern, at_least } => {
+                check_program(command, pattern, at_least.as_deref())
+            }
+            RequirementKind::Packages { directory, lockfile } => {
+                install_packages(directory, *lockfile, listener)
+            }
+        };
+        if let Err(problem) = result {
+            let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
+            missing.push(format!("{}: {problem}{}", requirement.name, hint.unwrap_or_default()));
+        }
     }
-}
-
-/// Describes an unmet requirement in one line; `None` if it is met.
-fn describe_missing(
-    requirement: &ExperimentRequirement,
-    listener: &mut EventListener<'_>,
-) -> Option<String> {
-    let problem = match &requirement.need {
-        RequirementKind::Program { command, pattern, at_least } => {
-            check_program(command, pattern, at_least.as_deref()).err()?
-        }
-        RequirementKind::Packages { directory, lockfile } => {
-            install_packages(directory, *lockfile, listener).err()?
-        }
-    };
-    let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
-    Some(format!("{}: {problem}{}", requirement.name, hint.unwrap_or_default()))
+    ensure!(
+        missing.is_empty(),
+        "requirements of '{}' are not met:\n  {}",
+        experiment.name,
+        missing.join("\n  ")
+    );
+    Ok(())
 }
 
 /// Checks that a program exists and is recent enough.
@@ -166,11 +151,7 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
         return Err("no command is given to check for it".to_owned());
     };
     let displayed = command.join(" ");
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot start '{program}': {error}"))?;
+    let output = run_program(Command::new(program).args(arguments))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     let expression = Regex::new(pattern).map_err(|error| error.to_string())?;
@@ -189,6 +170,12 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
         }
         _ => Ok(()),
     }
+}
+
+/// Runs a program without input.
+fn run_program(command: &mut Command) -> Result<Output, String> {
+    let output = command.stdin(Stdio::null()).output();
+    output.map_err(|error| format!("cannot start '{}': {error}", command.get_program().display()))
 }
 
 /// Compares versions number by number.
@@ -231,12 +218,7 @@ fn install_packages(
     listener.observe(&SessionEvent::Note(&note)).map_err(|error| error.to_string())?;
     let command = if lock.is_file() { "ci" } else { "install" };
     let arguments = [command, "--ignore-scripts", "--no-audit", "--no-fund"];
-    let output = Command::new("npm")
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot start 'npm': {error}"))?;
+    let output = run_program(Command::new("npm").args(arguments).current_dir(directory))?;
     if output.status.success() {
         return Ok(());
     }
@@ -299,7 +281,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
 ///
 /// # Errors
 /// Fails if the definition was stored by a version of this program with a different grammar.
-pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEstimate>> {
+pub fn estimate_loads(plan: &SessionPlan) -> Result<Option<ExperimentEstimate>> {
     let untimed = vec![Some(0); plan.jobs.len() * plan.variants.len()];
     estimate_from_trial(plan, &untimed)
 }
@@ -315,7 +297,7 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 pub fn estimate_from_trial(
     plan: &SessionPlan,
     lived_ns: &[Option<u64>],
-) -> anyhow::Result<Option<ExperimentEstimate>> {
+) -> Result<Option<ExperimentEstimate>> {
     let Some(experiment) = plan.experiment()? else { return Ok(None) };
     let runs = u64::from(plan.runs_per_variant());
     let mut estimate = ExperimentEstimate::default();
@@ -323,24 +305,17 @@ pub fn estimate_from_trial(
         let (job, variant) = (index / plan.variants.len(), index % plan.variants.len());
         let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else { continue };
         estimate.time += Duration::from_nanos(lived_ns * runs);
-        let name = &plan.variants[variant].name;
-        let case = job.case.as_ref();
-        let length = case.and_then(|case| case_load_length(&experiment, case, name));
+        let name = repeated_variant(&plan.variants[variant].name);
+        let length = job.case.as_ref().and_then(|case| {
+            let group = experiment.group_of(case)?;
+            load_length(experiment.assignment(group, case, name, 0).ok()?)
+        });
         if let Some((time, count)) = length {
             estimate.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
             estimate.requests += count * runs;
         }
     }
     Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
-}
-
-fn case_load_length(
-    experiment: &Experiment,
-    case: &Case,
-    variant: &str,
-) -> Option<(Duration, u64)> {
-    let group = experiment.group_of(case)?;
-    load_length(experiment.assignment(group, case, repeated_variant(variant), 0).ok()?)
 }
 
 /// Time and number of requests of a run's load, including its warm-up; `None` for a command.

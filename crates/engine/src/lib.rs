@@ -9,7 +9,6 @@ pub mod execution;
 pub mod experiment;
 mod measured_code;
 mod order;
-mod pairs;
 pub mod rehearsal;
 mod request;
 pub mod revisions;
@@ -18,7 +17,7 @@ mod session;
 mod trial;
 
 pub use measured_code::are_identical;
-pub use pairs::{check_targets as check_paired_targets, prepare_counting};
+pub use order::{check_targets as check_paired_targets, prepare_counting};
 pub use rehearsal::{
     build_packages, check_layout, check_plan, check_processors, describe_failure,
     prepare_measurement, reach_warning, warn_if_busy,

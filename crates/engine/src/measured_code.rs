@@ -40,10 +40,7 @@ pub fn record_benchmarks(
 ) -> Result<()> {
     for variant in variants.iter_mut() {
         variant.work = fingerprint_benchmarks(&suite.jobs, variant);
-        if let Some(worktree) = variant.worktree.clone() {
-            variant.checkout_files =
-                find_strays(variant, &worktree, &suite.jobs, selection, reporter)?;
-        }
+        variant.checkout_files = find_strays(variant, &suite.jobs, selection, reporter)?;
     }
     suite.warnings.extend(strays_warning(variants));
     Ok(())
@@ -54,11 +51,11 @@ pub fn record_benchmarks(
 /// loaded only while measuring.
 fn find_strays(
     variant: &Variant,
-    worktree: &VariantWorktree,
     jobs: &[BenchmarkJob],
     selection: &BenchmarkSelection,
     reporter: ProgressReporter<'_>,
 ) -> Result<Vec<String>> {
+    let Some(worktree) = &variant.worktree else { return Ok(Vec::new()) };
     let mut sources: Vec<BenchmarkSource> = Vec::new();
     let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
     for job in jobs.iter().filter(|job| !job.source.is_program()) {
@@ -75,11 +72,8 @@ fn find_strays(
     let (suite_sources, mut sources): (Vec<BenchmarkSource>, Vec<BenchmarkSource>) = (sources
         .into_iter())
     .partition(|source| source.kind == SourceKind::Suite && is_script(source));
-    if let Some(missing) = suite_sources
-        .iter()
-        .filter(|source| is_javascript(&source.file))
-        .find_map(|source| missing_packages(source, worktree))
-    {
+    let mut scripts = suite_sources.iter().filter(|source| is_javascript(&source.file));
+    if let Some(missing) = scripts.find_map(|source| missing_packages(source, worktree)) {
         bail!(missing);
     }
     if !suite_sources.is_empty() {
@@ -117,8 +111,7 @@ fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Opt
     let is_missing = |folder: &&Path| {
         let [checkout_folder, worktree_folder] =
             [worktree.checkout.join(folder), worktree.folder.join(folder)];
-        let has_package_list = worktree_folder.join("package.json").is_file();
-        has_package_list
+        worktree_folder.join("package.json").is_file()
             && checkout_folder.join("node_modules").is_dir()
             && !worktree_folder.join("node_modules").exists()
     };
@@ -223,22 +216,18 @@ fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> 
     let folder = worktree.map(|worktree| worktree.folder.to_string_lossy().into_owned());
     let variables = variant.environment.iter();
     variables.filter(move |variable| !automatic.contains(variable)).map(move |(name, value)| {
-        match &folder {
-            Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
-            None => (name.clone(), value.clone()),
-        }
+        let replaced = folder.as_ref().map(|folder| value.replace(folder.as_str(), "{worktree}"));
+        (name.clone(), replaced.unwrap_or_else(|| value.clone()))
     })
 }
 
 /// Whether each file has the same bytes as its counterpart.
 fn have_same_bytes(left: &[PathBuf], right: &[PathBuf]) -> bool {
     let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
+    let bytes = |path: &Path| fs::read(path).ok();
     let is_same = |(left, right): (&PathBuf, &PathBuf)| {
-        length(left).is_some()
-            && length(left) == length(right)
-            && fs::read(left).is_ok_and(|left_bytes| {
-                fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
-            })
+        length(left) == length(right)
+            && bytes(left).is_some_and(|left_bytes| bytes(right) == Some(left_bytes))
     };
     left.iter().zip(right).all(is_same)
 }

@@ -8,9 +8,7 @@
 //! every case instead.
 
 use crate::execution::{map_concurrently, perform_slot, prefer_processor_time, run_context};
-use crate::{
-    EventListener, PreparedPlan, SessionRequest, emit_warning, order, pairs, shared_emitter,
-};
+use crate::{EventListener, PreparedPlan, SessionRequest, emit_warning, order, shared_emitter};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
@@ -64,23 +62,24 @@ const SHORTEST: SampleDivision =
 ///
 /// # Errors
 /// Fails if the plan cannot be measured as requested.
-pub fn check_plan(plans: &mut PreparedPlan) -> anyhow::Result<()> {
+pub fn check_plan(plans: &mut PreparedPlan) -> Result<()> {
     check_layout(&plans.plan)?;
     if plans.resumed.is_some() {
         return Ok(());
     }
     if plans.plan.design.order == RunOrder::Paired {
-        pairs::check_paired(&plans.plan)?;
+        order::check_paired(&plans.plan)?;
     }
     check_rules(&plans.plan)?;
     if plans.plan.design.counting.is_some() {
-        pairs::prepare_counting(&mut plans.plan)?;
+        order::prepare_counting(&mut plans.plan)?;
     }
     Ok(())
 }
 
-/// Prepares to measure a checked plan on this machine: builds packages, tries the benchmarks of a
-/// new session, and warns about anything that would distort the results.
+/// Prepares to measure a checked plan on this machine: builds packages, and tries the benchmarks of
+/// a new session. Before time is spent on measuring, warns about too few runs for a verdict, options
+/// without an effect and a busy machine. Also passes on the warnings from listing the cases.
 ///
 /// # Errors
 /// Fails if a package cannot be built, the trial shows that nothing can be measured, or the
@@ -89,7 +88,7 @@ pub fn prepare_measurement(
     plans: &mut PreparedPlan,
     request: &SessionRequest,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     check_processors(&plans.plan)?;
     build_packages(&plans.plan, listener)?;
     if plans.resumed.is_none() {
@@ -97,11 +96,23 @@ pub fn prepare_measurement(
         rehearse_plan(&plans.plan, &plans.suite.failures, &request.settings)?;
         choose_order(&mut plans.plan, listener)?;
     }
-    warn_before(plans, request, listener)
+    let PreparedPlan { plan, suite, .. } = plans;
+    let undivided = request.divides_runs.then(|| undivided_warning(plan)).flatten();
+    let other_warnings = reach_warning(plan, &request.settings).into_iter().chain(undivided);
+    for warning in suite.warnings.iter().cloned().chain(other_warnings) {
+        emit_warning(listener, &warning)?;
+    }
+    // Instruction counts do not depend on how busy the machine is.
+    let counting = plan.design.counting.as_ref();
+    let is_only_counted = counting.is_some_and(|counting| !counting.also_timed);
+    // Pairs were chosen because the machine is busy.
+    let has_chosen_pairs =
+        plan.design.order_choice.is_some() && plan.design.order == RunOrder::Paired;
+    if is_only_counted || has_chosen_pairs { Ok(()) } else { warn_if_busy(listener) }
 }
 
 /// Chooses the order of runs if it is still open, and reports the choice.
-fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
     if plan.design.has_open_order() {
         let trying = "running each case once, to choose the order of runs";
         listener.observe(&SessionEvent::Note(trying))?;
@@ -112,10 +123,8 @@ fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> any
         }
         order::choose_order(plan, trial);
     }
-    match plan.design.describe_order_choice() {
-        Some(choice) => listener.observe(&SessionEvent::Note(&format!("order: {choice}"))),
-        None => Ok(()),
-    }
+    let Some(choice) = plan.design.describe_order_choice() else { return Ok(()) };
+    listener.observe(&SessionEvent::Note(&format!("order: {choice}")))
 }
 
 /// Builds all packages for all variants before the first run. Then no run waits for a build, and
@@ -123,7 +132,7 @@ fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> any
 ///
 /// # Errors
 /// Fails if a package cannot be built, or the user interrupts.
-pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
     let emit = shared_emitter(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
@@ -141,12 +150,12 @@ pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> a
 ///
 /// # Errors
 /// Fails if the plan pins processes to such a processor.
-pub fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_processors(plan: &SessionPlan) -> Result<()> {
     plan.pin.iter().try_for_each(|pin| pin.check_usable().context("in --pin"))
 }
 
 /// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
-fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
+fn check_rules(plan: &SessionPlan) -> Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(
         design.reject.is_empty() || design.order == RunOrder::Blocks,
@@ -170,7 +179,7 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails with a message that explains the reason, and what can be varied instead.
-pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_layout(plan: &SessionPlan) -> Result<()> {
     let layout = plan.design.layout;
     if layout.is_default() {
         return Ok(());
@@ -194,7 +203,7 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     plan.jobs.iter().try_for_each(|job| check_job(job, layout))
 }
 
-fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
+fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> Result<()> {
     const HINT: &str = "hint: --layout env,stack varies the layout without another build";
     let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
     match job.source.kind {
@@ -221,40 +230,13 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> 
     }
 }
 
-/// Before time is spent on measuring, warns about too few runs for a verdict, options without an
-/// effect and a busy machine. Also passes on the warnings from listing the cases.
-fn warn_before(
-    plans: &PreparedPlan,
-    request: &SessionRequest,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
-    let warnings =
-        plans.suite.warnings.iter().cloned().chain(reach_warning(&plans.plan, &request.settings));
-    let undivided = request.divides_runs.then(|| undivided_warning(&plans.plan)).flatten();
-    for warning in warnings.chain(undivided) {
-        emit_warning(listener, &warning)?;
-    }
-    let counting = plans.plan.design.counting.as_ref();
-    if counting.is_some_and(|counting| !counting.also_timed) {
-        // Instruction counts do not depend on how busy the machine is.
-        return Ok(());
-    }
-    if plans.plan.design.order_choice.is_some() && plans.plan.design.order == RunOrder::Paired {
-        // Pairs were chosen because the machine is busy.
-        return Ok(());
-    }
-    warn_if_busy(listener)
-}
-
 /// Warns if the machine is busy with other work.
 ///
 /// # Errors
 /// Fails if the listener fails.
-pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
-    match environment::busy_machine() {
-        Some(sentence) => listener.observe(&SessionEvent::Busy(&sentence)),
-        None => Ok(()),
-    }
+pub fn warn_if_busy(listener: &mut EventListener<'_>) -> Result<()> {
+    let Some(sentence) = environment::busy_machine() else { return Ok(()) };
+    listener.observe(&SessionEvent::Busy(&sentence))
 }
 
 /// Returns a warning if the fixed number of runs is too small for any verdict. The number of
@@ -272,23 +254,22 @@ pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<
 
 /// Returns a warning if options for dividing a run into samples do not affect some of the files.
 fn undivided_warning(plan: &SessionPlan) -> Option<String> {
-    let undivided = |job: &&BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
-    let unsupported_option_warning = |job: &BenchmarkJob| {
+    let unsupported = plan.jobs.iter().find_map(|job| {
         let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
-        let name = &job.source.name;
         Some(format!(
-            "The suite of '{name}' has no option for {option}, so the suite's default applies."
+            "The suite of '{}' has no option for {option}, so the suite's default applies.",
+            job.source.name
         ))
-    };
-    if let Some(sentence) = plan.jobs.iter().find_map(unsupported_option_warning) {
-        return Some(sentence);
-    }
-    let job = plan.jobs.iter().find(undivided)?;
-    Some(format!(
-        "'{}' controls its own measurements: --samples, --time, --iterations and \
-         --warmup do not affect it.",
-        job.source.name
-    ))
+    });
+    let divides = |job: &BenchmarkJob| adapters::harness_for(job.source.kind).divides_runs();
+    unsupported.or_else(|| {
+        let undivided = plan.jobs.iter().find(|job| !divides(job))?;
+        Some(format!(
+            "'{}' controls its own measurements: --samples, --time, --iterations and \
+             --warmup do not affect it.",
+            undivided.source.name
+        ))
+    })
 }
 
 /// Rejects a plan if nothing, or only one side, could be measured.
@@ -411,9 +392,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
         let results = map_concurrently(batch, |(job, variant)| rehearse_job(plan, *job, *variant));
         check_interrupted()?;
         let outcomes = batch.iter().zip(results);
-        failures.extend(
-            outcomes.filter_map(|((_, variant), result)| Some((*variant, result.failure?))),
-        );
+        failures
+            .extend(outcomes.filter_map(|((_, variant), (_, failure))| Some((*variant, failure?))));
     }
     reject_not_started(plan, &failures, pairs.len())
 }
@@ -475,7 +455,8 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     let mut reported: Vec<String> = Vec::new();
     for job in 0..plan.jobs.len() {
         let _activity = announce_trial(job, plan.jobs.len());
-        reported.extend(rehearse_job(plan, job, 0).metrics);
+        let (metrics, _) = rehearse_job(plan, job, 0);
+        reported.extend(metrics);
         check_interrupted()?;
         if settings.metrics.iter().all(|name| reported.contains(name)) {
             return Ok(());
@@ -488,34 +469,29 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     check_metrics(settings, reported.iter().map(String::as_str)).context("in --metric")
 }
 
-/// Result of one rehearsed job.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RehearsalResult {
-    /// Metrics in the order the run reported them.
-    metrics: Vec<String>,
-    /// Why the run failed, if it did.
-    failure: Option<StepFailure>,
-}
-
 /// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
-/// harness can.
-pub(crate) fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
+/// harness can. Returns the metrics in the order in which the run reported them, and why the run
+/// failed, if it did.
+pub(crate) fn rehearse_job(
+    plan: &SessionPlan,
+    job: usize,
+    variant: usize,
+) -> (Vec<String>, Option<StepFailure>) {
     let slot = trial_slot(job, variant);
     let mut context = run_context(plan, &slot, plan.pin.as_ref());
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
     context.is_rehearsal = true;
     let attempt = perform_slot(plan, &slot, &context);
-    let mut rehearsal = RehearsalResult { failure: attempt.failure, ..RehearsalResult::default() };
+    let mut names = Vec::new();
     for mut result in attempt.observations {
         if plan.sampling.clock == ComparedClock::Cpu {
             // Ignore the error if a job reports no processor time: its measured runs will fail and
             // report that.
             let _ = prefer_processor_time(&mut result, plan.design.order);
         }
-        let names = result.metrics.into_iter().map(|metric| metric.name);
-        rehearsal.metrics.extend(names);
+        names.extend(result.metrics.into_iter().map(|metric| metric.name));
     }
-    rehearsal
+    (names, attempt.failure)
 }
 
 /// Announces on the status line how many of the discarded runs are done.
@@ -525,17 +501,7 @@ pub(crate) fn announce_trial(done: usize, most: usize) -> ActivityGuard {
 
 /// Returns the slot of a discarded run.
 pub(crate) fn trial_slot(job: usize, variant: usize) -> PlanSlot {
-    PlanSlot {
-        index: 0,
-        block: 0,
-        job,
-        variant,
-        ordinal: 0,
-        closes_block: false,
-        is_at_once: false,
-        repeated: 0,
-        build: None,
-    }
+    PlanSlot { job, variant, ..PlanSlot::default() }
 }
 
 /// Checks requested metrics against the metrics declared in definition files.
@@ -642,8 +608,7 @@ fn indented_output(failure: &StepFailure) -> String {
 
 fn replay_hint(failure: &StepFailure) -> String {
     match failure.replay.as_str() {
-        "" => String::new(),
-        _ if failure.has_install_hint() => String::new(),
+        line if line.is_empty() || failure.has_install_hint() => String::new(),
         line => format!("\nhint: repeat it with: {line}"),
     }
 }

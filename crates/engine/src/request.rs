@@ -3,7 +3,7 @@
 
 use crate::EventListener;
 use crate::execution::ExecuteOptions;
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::{BenchmarkSelection, CaseDivision, DiscoveredBenchmarks};
@@ -52,11 +52,8 @@ pub struct MeasureRequest {
 /// Acquires a machine for every role of an experiment. Receives the roles and the folder of the
 /// definition file. Returns where each role runs, and a guard that releases the machines when it is
 /// dropped.
-pub type PlaceRoles = fn(
-    &RolePlacement,
-    &Path,
-    &mut EventListener<'_>,
-) -> anyhow::Result<(MachinePlacement, HeldMachines)>;
+pub type PlaceRoles =
+    fn(&RolePlacement, &Path, &mut EventListener<'_>) -> Result<(MachinePlacement, HeldMachines)>;
 
 /// Holds machines until it is dropped.
 pub type HeldMachines = Box<dyn std::any::Any + Send>;
@@ -313,7 +310,7 @@ impl ExecutionArgs {
     ///
     /// # Errors
     /// Fails if the project file cannot be read.
-    pub fn with_project_order(&self) -> anyhow::Result<ExecutionArgs> {
+    pub fn with_project_order(&self) -> Result<ExecutionArgs> {
         let project = match self.order {
             Some(_) => None,
             None => ProjectFile::find_file(&std::env::current_dir()?)?,
@@ -441,7 +438,7 @@ impl SamplingRequest {
     ///
     /// # Errors
     /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.
-    pub fn check_bounds(&self, variants: usize) -> anyhow::Result<()> {
+    pub fn check_bounds(&self, variants: usize) -> Result<()> {
         if let (Some(min_runs), Some(max_runs)) = (self.min_runs, self.max_runs)
             && min_runs > max_runs
         {
@@ -474,18 +471,14 @@ impl SamplingRequest {
 
     /// Warm-up time in nanoseconds, if it is given.
     pub fn warmup_ns(&self) -> Option<u64> {
-        match self.warmup? {
-            WarmupLength::Time(time) => Some(time.as_nanos() as u64),
-            WarmupLength::Executions(_) => None,
-        }
+        let WarmupLength::Time(time) = self.warmup? else { return None };
+        Some(time.as_nanos() as u64)
     }
 
     /// Warm-up executions of a command, if they are given.
     pub fn warmup_executions(&self) -> Option<u32> {
-        match self.warmup? {
-            WarmupLength::Time(_) => None,
-            WarmupLength::Executions(count) => Some(count),
-        }
+        let WarmupLength::Executions(count) = self.warmup? else { return None };
+        Some(count)
     }
 
     /// Returns the rule that finds the steady part of every run, or `None` without `--steady`.

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{
     self, BenchmarkSelection, DiscoveredBenchmarks, is_command, script_command,
 };
-use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::plan::{RelocationMap, SessionPlan};
 use speedwell_adapters::{
     BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
 };
@@ -93,37 +93,50 @@ fn warn_of_identical(
     commits: &[ResolvedCommit],
     listener: &mut EventListener<'_>,
 ) -> Result<()> {
-    for (index, commit) in commits.iter().enumerate().skip(1) {
-        let files = |commit: &ResolvedCommit| (commit.tree.clone(), commit.changes.clone());
-        let is_identical =
-            files(commit) == files(&commits[0]) && differ_only_in_revision(request, index);
-        let names = [0, index].map(|index| &*resolved.given[request.revisions[index].variant].name);
-        if is_identical {
-            emit_warning(
-                listener,
-                &identical_warning(names, "have the same files and the same build", ""),
-            )?;
+    let files = |commit: &ResolvedCommit| (commit.tree.clone(), commit.changes.clone());
+    let variant_of = |index: usize| request.revisions[index].variant;
+    let parts = |index: usize| {
+        let variant = &request.given[variant_of(index)];
+        (&request.revisions[index].program, &variant.arguments, &variant.environment)
+    };
+    for index in 1..commits.len() {
+        if files(&commits[index]) == files(&commits[0]) && parts(index) == parts(0) {
+            let names = [0, index].map(|index| &*resolved.given[variant_of(index)].name);
+            let warning = identical_warning(names, "have the same files and the same build", "");
+            emit_warning(listener, &warning)?;
         }
     }
     Ok(())
 }
 
 /// Notes that a copy of the working tree is measured or, without one, warns that uncommitted changes
-/// are not measured.
+/// are not measured, if the user might expect them to be.
 fn announce_changes(
     checkout: &Checkout,
     revisions: &[RevisionRequest],
     commits: &[ResolvedCommit],
     listener: &mut EventListener<'_>,
 ) -> Result<()> {
-    let Some(changes) = commits.iter().find_map(|commit| commit.changes.as_ref()) else {
-        return warn_of_changes(checkout, revisions, commits, listener);
-    };
-    let number = changes.files;
-    let files = if number == 1 { "file" } else { "files" };
-    listener.observe(&SessionEvent::Note(&format!(
-        "{WORKING_TREE}, {number} {files} changed: measuring a copy, so editing may go on"
-    )))
+    if let Some(changes) = commits.iter().find_map(|commit| commit.changes.as_ref()) {
+        let number = changes.files;
+        let files = if number == 1 { "file" } else { "files" };
+        return listener.observe(&SessionEvent::Note(&format!(
+            "{WORKING_TREE}, {number} {files} changed: measuring a copy, so editing may go on"
+        )));
+    }
+    let head = checkout.resolve_commit("HEAD")?;
+    let at_head = revisions.iter().zip(commits).find(|(_, commit)| **commit == head);
+    match at_head.filter(|_| checkout.has_changes()) {
+        None => Ok(()),
+        Some((request, _)) => emit_warning(
+            listener,
+            &format!(
+                "Uncommitted changes are ignored, except in benchmark files given as targets: '{}' \
+                 is the last commit.",
+                request.revision
+            ),
+        ),
+    }
 }
 
 /// Returns the commits of the candidate, a working tree, that the baseline does not have. `typed` is
@@ -156,21 +169,17 @@ pub fn reject_commands(targets: &[String], revisions: &[&str], build: Option<&st
     let is_typed_command = |target: &&String| {
         target.contains(char::is_whitespace) && !Path::new(target).exists() && is_command(target)
     };
-    match targets.iter().find(is_typed_command) {
-        Some(command) => bail!(
-            "'{command}' is a command, not a benchmark{}",
-            compare_command_hint(command, revisions, build)
-        ),
-        None => Ok(()),
+    if let Some(command) = targets.iter().find(is_typed_command) {
+        let hint = compare_command_hint(command, revisions, build);
+        bail!("'{command}' is a command, not a benchmark{hint}");
     }
+    Ok(())
 }
 
 /// Returns a hint with the command line that compares a shell command at the first two revisions.
 fn compare_command_hint(command: &str, revisions: &[&str], build: Option<&str>) -> String {
-    let sides: String = ["--old", "--new"]
-        .iter()
-        .zip(revisions)
-        .filter(|(_, revision)| **revision != WORKING_TREE)
+    let sides = ["--old", "--new"].into_iter().zip(revisions);
+    let sides: String = (sides.filter(|(_, revision)| **revision != WORKING_TREE))
         .map(|(option, revision)| format!(" {option} {}", quote(&format!("rev:{revision}"))))
         .collect();
     let build_option = build.map(|build| format!(" --build {}", quote(build))).unwrap_or_default();
@@ -191,13 +200,11 @@ fn suggest_checkout(directory: &Path, targets: &[String]) -> Option<String> {
         let inside = path.strip_prefix(&root).ok()?.to_string_lossy().into_owned();
         Some(if inside.is_empty() { ".".to_owned() } else { inside })
     };
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| {
-            let typed = word.to_string_lossy();
-            quote(&relative(&typed).unwrap_or_else(|| typed.into_owned()))
-        })
-        .collect();
+    let words = std::env::args_os().skip(1).map(|word| {
+        let typed = word.to_string_lossy();
+        quote(&relative(&typed).unwrap_or_else(|| typed.into_owned()))
+    });
+    let words: Vec<String> = words.collect();
     let directory = directory.canonicalize().ok()?;
     let folder = root.strip_prefix(directory).unwrap_or(&root).to_string_lossy();
     Some(format!("\nhint: cd {} && speedwell {}", quote(&folder), words.join(" ")))
@@ -221,16 +228,6 @@ pub fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit
     }
 }
 
-/// Whether the revision request at `index` differs from the first one only in its revision.
-fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
-    let parts = |index: usize| {
-        let (wanted, variant) =
-            (&request.revisions[index], &request.given[request.revisions[index].variant]);
-        (&wanted.program, &variant.arguments, &variant.environment)
-    };
-    parts(0) == parts(index)
-}
-
 /// Returns the command that builds revisions, and its folder in the worktree. The folder is the
 /// counterpart of the current folder or, for a command from the project file, of the folder of that
 /// file.
@@ -244,33 +241,8 @@ fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option
             (command, project.folder.strip_prefix(&checkout.root)?.to_owned())
         }
     };
-    Ok(Some(BuildCommand {
-        command,
-        directory,
-        limit_ms: as_milliseconds(request.build.build_timeout),
-    }))
-}
-
-/// Warns that uncommitted changes are not measured, if the user might expect them to be.
-fn warn_of_changes(
-    checkout: &Checkout,
-    revisions: &[RevisionRequest],
-    commits: &[ResolvedCommit],
-    listener: &mut EventListener<'_>,
-) -> Result<()> {
-    let head = checkout.resolve_commit("HEAD")?;
-    let revision_at_head = revisions.iter().zip(commits).find(|(_, commit)| **commit == head);
-    match revision_at_head {
-        Some((request, _)) if checkout.has_changes() => emit_warning(
-            listener,
-            &format!(
-                "Uncommitted changes are ignored, except in benchmark files given as targets: '{}' \
-                 is the last commit.",
-                request.revision
-            ),
-        ),
-        _ => Ok(()),
-    }
+    let limit_ms = as_milliseconds(request.build.build_timeout);
+    Ok(Some(BuildCommand { command, directory, limit_ms }))
 }
 
 /// Returns the path of a revision's program, which was typed relative to the current folder. A
@@ -286,16 +258,15 @@ fn built_program(typed: &Path, worktree: &VariantWorktree, checkout: &Checkout) 
     }
     let program = worktree.path_of(&normalized).unwrap_or(normalized);
     resolve_program(&program).map_err(|_| {
-        if program.is_file() {
-            anyhow!(
-                "'{}' of revision '{}' ({}) cannot be executed",
-                typed.display(),
-                worktree.typed,
-                worktree.short_revision()
-            )
-        } else {
-            anyhow!(missing_program_message(typed, worktree))
+        if !program.is_file() {
+            return anyhow!(missing_program_message(typed, worktree));
         }
+        anyhow!(
+            "'{}' of revision '{}' ({}) cannot be executed",
+            typed.display(),
+            worktree.typed,
+            worktree.short_revision()
+        )
     })
 }
 
@@ -314,12 +285,8 @@ fn redirect_search_paths(environment: &mut Vec<(String, String)>, worktree: &Var
             continue;
         };
         let redirect = |folder: &str| {
-            let in_worktree =
-                worktree.path_of(Path::new(folder)).filter(|in_worktree| in_worktree.exists());
-            in_worktree.map_or_else(
-                || folder.to_owned(),
-                |in_worktree| in_worktree.to_string_lossy().into_owned(),
-            )
+            let found = worktree.path_of(Path::new(folder)).filter(|found| found.exists());
+            found.map_or_else(|| folder.to_owned(), |found| found.to_string_lossy().into_owned())
         };
         let redirected = value.split(':').map(redirect).collect::<Vec<String>>().join(":");
         if redirected != value {
@@ -369,11 +336,8 @@ fn explain_target(
         worktrees.iter().map(|worktree| short_revision(&worktree.typed)).collect();
     // The project file's own command needs no option.
     let project = ProjectFile::find_file(here).ok().flatten().unwrap_or_default();
-    let build = worktree
-        .build
-        .as_ref()
-        .map(|build| build.command.as_str())
-        .filter(|build| project.history.build.as_deref() != Some(*build));
+    let build = worktree.build.as_ref().map(|build| build.command.as_str());
+    let build = build.filter(|build| project.history.build.as_deref() != Some(*build));
     let hint = command.map(|command| compare_command_hint(&command, &typed, build));
     anyhow!("{message}{}", hint.unwrap_or_default())
 }
@@ -419,10 +383,8 @@ fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
     let shared = std::mem::take(&mut request.arguments);
     for variant in &mut request.given {
         let worktree = variant.worktree.as_ref();
-        let folder = worktree
-            .map_or(&checkout.root, |worktree| &worktree.folder)
-            .to_string_lossy()
-            .into_owned();
+        let folder = worktree.map_or(&checkout.root, |worktree| &worktree.folder);
+        let folder = folder.to_string_lossy().into_owned();
         let revision = worktree.map_or("", |worktree| &worktree.revision).to_owned();
         variant.arguments.splice(0..0, shared.iter().cloned());
         let values = variant.environment.iter_mut().map(|(_, value)| value);
@@ -440,13 +402,10 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     let redirect = |string: &String| {
         string.replace(&*folders[0], &folders[1]).replace(&from.revision, &to.revision)
     };
-    let relocate = |program: &PathBuf| match program.strip_prefix(&from.folder) {
-        Ok(inside) => to.folder.join(inside),
-        Err(_) => program.clone(),
-    };
+    let relocation = RelocationMap::new([(from.folder.clone(), to.folder.clone())]);
     let variables = variant.environment.iter();
     Variant {
-        program: variant.program.as_ref().map(relocate),
+        program: variant.program.as_ref().map(|program| relocation.map_path(program)),
         arguments: variant.arguments.iter().map(redirect).collect(),
         environment: variables.map(|(name, value)| (name.clone(), redirect(value))).collect(),
         worktree: Some(to.clone()),
@@ -472,14 +431,12 @@ pub fn find_sources(
     let adapters = KnownAdapters::new(targets, here)?;
     let mut all_sources = Vec::new();
     for target in targets {
-        let in_checkout = discover::find_sources(target, here, &adapters);
-        let find_built =
-            || variants.iter().find_map(|variant| built_source(target, here, variant, &adapters));
-        match in_checkout {
-            Ok(sources) => all_sources.extend(sources),
-            Err(error) => all_sources
-                .extend(find_built().ok_or_else(|| explain_target(target, here, variants, error))?),
-        }
+        let built = |variant| built_source(target, here, variant, &adapters);
+        let sources = discover::find_sources(target, here, &adapters).or_else(|error| {
+            let found = variants.iter().find_map(built);
+            found.ok_or_else(|| explain_target(target, here, variants, error))
+        });
+        all_sources.extend(sources?);
     }
     mark_artifacts(&mut all_sources, variants);
     let takes_target =
@@ -569,26 +526,12 @@ pub fn place_benchmark_files<'a>(
     Ok(())
 }
 
-/// Copies the benchmark files into the worktrees, and describes the benchmarks that all revisions
-/// have. The first variant is the baseline.
+/// Drops benchmarks that a program lacks in at least one revision, and warns about them. The first
+/// variant is the baseline.
 ///
 /// # Errors
-/// See [`place_benchmark_files`] and [`discover::discover_benchmarks`]. Also fails if a revision
-/// lacks a program, or the programs have no benchmark in common.
-pub fn discover_benchmarks(
-    sources: Vec<BenchmarkSource>,
-    variants: &[Variant],
-    selection: &BenchmarkSelection,
-    reporter: ProgressReporter<'_>,
-) -> Result<DiscoveredBenchmarks> {
-    place_benchmark_files(variants, sources.iter())?;
-    let mut suite = discover::discover_benchmarks(sources, selection, &variants[0], reporter)?;
-    keep_common(&mut suite, variants, selection, reporter)?;
-    Ok(suite)
-}
-
-/// Drops benchmarks that a program lacks in at least one revision, and warns about them.
-fn keep_common(
+/// Fails if a revision lacks a program, or the programs have no benchmark in common.
+pub fn keep_common(
     suite: &mut DiscoveredBenchmarks,
     variants: &[Variant],
     selection: &BenchmarkSelection,

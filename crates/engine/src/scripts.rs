@@ -6,7 +6,7 @@
 
 use super::{ExecutionArgs, PlanRequest, SamplingRequest};
 use crate::execution::{self as runner, ExecuteOptions, NeverSettled, SessionEnd};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
@@ -59,10 +59,7 @@ pub struct ScriptsRequest {
 ///
 /// # Errors
 /// Fails if measuring as a whole is impossible, or the observer fails.
-pub fn execute_scripts(
-    request: &ScriptsRequest,
-    observer: &mut dyn SessionObserver,
-) -> anyhow::Result<()> {
+pub fn execute_scripts(request: &ScriptsRequest, observer: &mut dyn SessionObserver) -> Result<()> {
     process::adopt_orphans();
     process::install_handlers()?;
     let read = request.scripts.iter().map(|script| script_source(script, request));
@@ -84,21 +81,14 @@ pub fn execute_scripts(
     let plans: Vec<(BenchmarkDescription, SessionPlan)> = described
         .into_iter()
         .map(|description| plan_script(&description, request).map(|plan| (description, plan)))
-        .collect::<anyhow::Result<_>>()?;
-    execute_files(&plans, observer)
-}
-
-/// Executes one file after the other, like the drivers of Node.js. Within a file, the runs of
-/// several variants are shuffled.
-fn execute_files(
-    plans: &[(BenchmarkDescription, SessionPlan)],
-    observer: &mut dyn SessionObserver,
-) -> anyhow::Result<()> {
+        .collect::<Result<_>>()?;
+    // Like the drivers of Node.js, execute one file after the other. Within a file, the runs of
+    // several variants are shuffled.
     let runs = plans.iter().map(|(_, plan)| plan.slots().len()).sum();
     let cases = plans.iter().map(|(_, plan)| plan.jobs.len()).sum();
     observer.observe(&SessionEvent::Started { runs, is_upper_bound: false, cases, done: 0 })?;
     let mut session_end = SessionEnd::Complete;
-    for (description, plan) in plans {
+    for (description, plan) in &plans {
         if let Some(failure) = &description.failure {
             observer.observe(&SessionEvent::Failed(failure))?;
         }
@@ -114,10 +104,7 @@ fn execute_files(
         .observe(&SessionEvent::Finished { interrupted: session_end == SessionEnd::Interrupted })
 }
 
-fn script_source(
-    script: &BenchmarkScript,
-    request: &ScriptsRequest,
-) -> anyhow::Result<BenchmarkSource> {
+fn script_source(script: &BenchmarkScript, request: &ScriptsRequest) -> Result<BenchmarkSource> {
     if let Some(folder) = &request.folder {
         let file =
             if script.path.is_dir() { script.path.join("index.js") } else { script.path.clone() };
@@ -136,7 +123,7 @@ fn script_source(
 fn plan_script(
     description: &BenchmarkDescription,
     request: &ScriptsRequest,
-) -> anyhow::Result<SessionPlan> {
+) -> Result<SessionPlan> {
     let order = match request.variants.len() {
         1 => RunOrder::Alternate,
         _ => RunOrder::Blocks,
@@ -159,12 +146,12 @@ fn plan_script(
     Ok(plan_request.build_plan(request.variants.clone(), &suite))
 }
 
-/// Forwards the events of one file, except its start and its end: [`execute_files`] reports one
+/// Forwards the events of one file, except its start and its end: [`execute_scripts`] reports one
 /// start and one end for all files.
 struct InnerEvents<'a>(&'a mut dyn SessionObserver);
 
 impl SessionObserver for InnerEvents<'_> {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             SessionEvent::Started { .. } | SessionEvent::Finished { .. } => Ok(()),
             other => self.0.observe(other),

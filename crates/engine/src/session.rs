@@ -9,9 +9,9 @@ use crate::experiment::{
 };
 use crate::{
     EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest,
-    VariantRequest, measured_code, pairs, revisions, shared_emitter,
+    VariantRequest, measured_code, order, revisions, shared_emitter,
 };
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{
     self, BenchmarkSelection, ComparisonSide, DiscoveredBenchmarks,
 };
@@ -59,7 +59,7 @@ impl PreparedPlan {
     pub fn read(
         request: &MeasureRequest,
         listener: &mut EventListener<'_>,
-    ) -> anyhow::Result<PreparedPlan> {
+    ) -> Result<PreparedPlan> {
         process::adopt_orphans();
         process::install_handlers()?;
         let directory = std::env::current_dir()?;
@@ -67,17 +67,13 @@ impl PreparedPlan {
             return plan_experiment(&file, request, listener);
         }
         if request.plan.execution.is_order(RunOrder::Paired) {
-            pairs::check_targets(&request.targets, &directory)?;
+            order::check_targets(&request.targets, &directory)?;
         }
-        let has_revisions = !request.variants.revisions.is_empty();
         let mut resolved = request.variants.clone();
-        let sources = if has_revisions {
-            resolved =
-                revisions::check_out_revisions(&request.variants, &request.targets, listener)?;
-            revisions::find_sources(&request.targets, &directory, &resolved.given)?
-        } else {
-            discover::find_all_sources(&request.targets, &directory)?
-        };
+        if !resolved.revisions.is_empty() {
+            resolved = revisions::check_out_revisions(&resolved, &request.targets, listener)?;
+        }
+        let sources = revisions::find_sources(&request.targets, &directory, &resolved.given)?;
         let declared = if resolved.given.is_empty() {
             discover::declared_variants(&sources)?
         } else {
@@ -85,11 +81,9 @@ impl PreparedPlan {
         };
         let mut variants = resolved.build_variants(declared)?;
         let (emit, selection) = (shared_emitter(listener), &request.selection);
-        let mut suite = if has_revisions {
-            revisions::discover_benchmarks(sources, &variants, selection, &emit)?
-        } else {
-            discover::discover_benchmarks(sources, selection, &variants[0], &emit)?
-        };
+        revisions::place_benchmark_files(&variants, sources.iter())?;
+        let mut suite = discover::discover_benchmarks(sources, selection, &variants[0], &emit)?;
+        revisions::keep_common(&mut suite, &variants, selection, &emit)?;
         if let Some(division) = &resolved.division {
             ensure!(
                 variants.len() == 1,
@@ -117,7 +111,7 @@ impl PreparedPlan {
         word: Option<&str>,
         selection: &BenchmarkSelection,
         request: &PlanRequest,
-    ) -> anyhow::Result<PreparedPlan> {
+    ) -> Result<PreparedPlan> {
         process::adopt_orphans();
         process::install_handlers()?;
         let mut suite = discover::common_benchmarks(sides, word, selection)?;
@@ -142,7 +136,7 @@ fn plan_experiment(
     file: &Path,
     request: &MeasureRequest,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<PreparedPlan> {
+) -> Result<PreparedPlan> {
     ensure!(
         request.variants.given.is_empty() && request.variants.division.is_none(),
         "'{}' declares its own variants\nhint: --variant, --old, --new and --by are for benchmark files",
@@ -172,7 +166,16 @@ fn plan_experiment(
         }
     }
     let definition = Arc::new(LazyDefinition::from_parsed(definition, experiment));
-    sources.insert(0, definition_source(&definition));
+    // The source of the servers and commands of the file. The name of the experiment is read when it
+    // is described.
+    let file = definition.source().file.as_path();
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let source = BenchmarkSource {
+        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        definition: Some(Arc::clone(&definition)),
+        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
+    };
+    sources.insert(0, source);
     let experiment = definition.experiment()?;
     divide_values(experiment, &mut selection);
     let variants = build_variants(experiment, request)?;
@@ -190,25 +193,13 @@ fn plan_experiment(
     Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
 }
 
-/// Returns the source of the servers and commands of a definition file. The name of the experiment
-/// is read when it is described.
-fn definition_source(definition: &Arc<LazyDefinition>) -> BenchmarkSource {
-    let file = definition.source().file.as_path();
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    BenchmarkSource {
-        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        definition: Some(Arc::clone(definition)),
-        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
-    }
-}
-
 impl VariantRequest {
     /// Returns the variants, the baseline first: the given variants, else the variants declared in
     /// files, else one plain variant.
     ///
     /// # Errors
     /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
-    pub fn build_variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
+    pub fn build_variants(&self, declared: Vec<Variant>) -> Result<Vec<Variant>> {
         let mut variants = self.given.clone();
         if variants.is_empty() {
             variants = declared;
@@ -323,27 +314,21 @@ impl PlanRequest {
 
     /// Decides when to stop measuring a case.
     fn stopping_design(&self, runs: &RunCount, order: RunOrder, builds: u32) -> StoppingDesign {
-        match *runs {
-            RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
-            RunCount::Sequential => StoppingDesign::Sequential {
-                looks: match order {
-                    RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
-                    _ if self.is_confirmation() => {
-                        build_looks(&confirm::CONFIRMATION_LOOKS, builds)
-                    }
-                    _ => build_looks(
-                        &self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
-                        builds,
-                    ),
-                },
-                alpha: if self.is_confirmation() {
-                    confirm::CONFIRMATION_ALPHA
-                } else {
-                    1.0 - self.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
-                },
-                delta: self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA),
-            },
+        if let RunCount::Fixed(runs) = *runs {
+            return StoppingDesign::Fixed { runs };
         }
+        let (looks, alpha) = if self.is_confirmation() {
+            (confirm::CONFIRMATION_LOOKS.to_vec(), confirm::CONFIRMATION_ALPHA)
+        } else {
+            let confidence = self.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
+            (self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS), 1.0 - confidence)
+        };
+        let looks = match order {
+            RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
+            _ => build_looks(&looks, builds),
+        };
+        let delta = self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA);
+        StoppingDesign::Sequential { looks, alpha, delta }
     }
 }
 
@@ -355,8 +340,7 @@ fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
         return default_looks.to_vec();
     }
     let runs_per_build = max_runs.div_ceil(builds);
-    let earlier = default_looks.iter().copied().filter(|look| *look < builds);
-    let looks = earlier.chain([builds]);
+    let looks = default_looks.iter().copied().filter(|look| *look < builds).chain([builds]);
     looks.map(|builds| builds * runs_per_build).collect()
 }
 
@@ -371,7 +355,7 @@ pub fn draw_seed() -> u64 {
 ///
 /// # Errors
 /// Fails if a definition file that the plan does not contain cannot be read.
-pub fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
+pub fn attach_definitions(plan: &mut SessionPlan) -> Result<()> {
     let to_definition = |source: DefinitionFile| Arc::new(LazyDefinition::new(source));
     let stored = plan.design.experiment.iter().chain(&plan.design.definitions);
     let mut definitions: Vec<Arc<LazyDefinition>> = stored.cloned().map(to_definition).collect();
@@ -404,7 +388,7 @@ pub struct MeasuredSession {
     /// Whether `session` has no runs, because there are too many to load at once.
     pub in_parts: bool,
     /// How measuring ended. After an error, the session contains the earlier results.
-    pub ended: anyhow::Result<SessionEnd>,
+    pub ended: Result<SessionEnd>,
     /// Number of runs in the plan. Fewer are executed if a case is settled early.
     pub planned: usize,
     /// Advice on how a later session could give more precise results in the same time.
@@ -416,7 +400,7 @@ impl MeasuredSession {
     /// session was loaded without its runs.
     pub fn new(
         (session, in_parts): (Session, bool),
-        ended: anyhow::Result<SessionEnd>,
+        ended: Result<SessionEnd>,
         planned: usize,
     ) -> MeasuredSession {
         MeasuredSession { session, in_parts, ended, planned, advice: None }
@@ -429,8 +413,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     let build_s = build_cost()?.as_secs_f64();
     let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
     let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;
-    let metric = session.metrics.first()?;
-    let spreads = layout_spreads(session, &[metric]);
+    let spreads = layout_spreads(session, &[session.metrics.first()?]);
     let best_number = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
     // Of the best numbers of all cases, take the largest.
     let runs = spreads.iter().filter_map(best_number).max()?;
@@ -447,8 +430,7 @@ pub fn session_header(
     suite: DiscoveredBenchmarks,
     request: &SessionRequest,
 ) -> Session {
-    let experiment = plan.design.experiment.as_ref();
-    let placement = experiment.and_then(|file| file.placement.as_ref());
+    let placement = plan.design.experiment.as_ref().and_then(|file| file.placement.as_ref());
     Session {
         id: uuid::Uuid::now_v7().to_string(),
         number: None,
@@ -510,10 +492,8 @@ fn capture_environment(
 ) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
-        Some(job) => Some(
-            command_program(job, variant)
-                .unwrap_or_else(|| adapters::resolve_program_for(&job.source, variant)),
-        ),
+        Some(job) => command_program(job, variant)
+            .or_else(|| Some(adapters::resolve_program_for(&job.source, variant))),
         None => variant.program.clone(),
     };
     let described_program = program_of(&plan.variants[0]);

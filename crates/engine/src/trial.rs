@@ -3,6 +3,7 @@
 
 use crate::execution::SessionEnd;
 use crate::{EventListener, PreparedPlan};
+use anyhow::Result;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunOutcome};
 use speedwell_machine::process::is_interrupt_requested;
@@ -36,7 +37,7 @@ pub fn try_cases(
     plans: &PreparedPlan,
     fail_fast: bool,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<TrialResult> {
+) -> Result<TrialResult> {
     let mut result = TrialResult::new(plans);
     plans.suite.failures.iter().for_each(|failure| result.add_failure(failure));
     let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
@@ -71,7 +72,7 @@ impl TrialResult {
 }
 
 impl SessionObserver for TrialResult {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             SessionEvent::RunFinished(run) => {
                 if let Some(lived_ns) = self.lived_ns.get_mut(run.slot as usize) {
@@ -90,23 +91,20 @@ impl SessionObserver for TrialResult {
     }
 }
 
-/// Report of a worker thread.
-enum TrialEvent {
-    Begins(usize),
-    Ended(usize, Box<RunOutcome>),
-}
+/// Report of a worker thread: the slot, and its outcome once it has ended.
+type TrialEvent = (usize, Option<Box<RunOutcome>>);
 
 /// Executes each job of `plan` once under the first variant or, in an experiment, under every
 /// variant. Nothing is measured, so up to `max_threads` jobs run at a time.
 ///
 /// # Errors
 /// Fails if an observer failed. Failures of tried programs are events, not errors.
-pub fn try_all(
+fn try_all(
     plan: &SessionPlan,
     max_threads: usize,
     fail_fast: bool,
     observers: &mut [&mut dyn SessionObserver],
-) -> anyhow::Result<SessionEnd> {
+) -> Result<SessionEnd> {
     let mut emit = |event: &SessionEvent<'_>| {
         observers.iter_mut().try_for_each(|observer| observer.observe(event))
     };
@@ -163,14 +161,11 @@ fn run_worker(
         let context = plan.run_context(job, variant, slot as u32);
         let own_job = job.for_variant(&variant.name);
         // Sending fails only if the receiver has stopped.
-        if sender.send(TrialEvent::Begins(slot)).is_err()
-            || sender
-                .send(TrialEvent::Ended(
-                    slot,
-                    Box::new(try_job(own_job, &context).attributed_to(job)),
-                ))
-                .is_err()
-        {
+        if sender.send((slot, None)).is_err() {
+            return;
+        }
+        let outcome = try_job(own_job, &context).attributed_to(job);
+        if sender.send((slot, Some(Box::new(outcome)))).is_err() {
             return;
         }
     }
@@ -198,18 +193,15 @@ fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
 /// failure.
 fn emit_trial_event(
     plan: &SessionPlan,
-    event: TrialEvent,
-    emit: &mut dyn FnMut(&SessionEvent<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<bool> {
+    (slot, outcome): TrialEvent,
+    emit: &mut dyn FnMut(&SessionEvent<'_>) -> Result<()>,
+) -> Result<bool> {
     let variants = count_tried_variants(plan);
-    let name = |slot: usize| &plan.variants[slot % variants].name;
-    let (slot, attempt) = match event {
-        TrialEvent::Begins(slot) => {
-            let (label, variant) = (&plan.jobs[slot / variants].label, name(slot));
-            emit(&SessionEvent::RunStarted { slot: slot as u32, label, variant })?;
-            return Ok(false);
-        }
-        TrialEvent::Ended(slot, attempt) => (slot, *attempt),
+    let variant = &plan.variants[slot % variants].name;
+    let Some(attempt) = outcome.map(|outcome| *outcome) else {
+        let label = &plan.jobs[slot / variants].label;
+        emit(&SessionEvent::RunStarted { slot: slot as u32, label, variant })?;
+        return Ok(false);
     };
     if attempt.interrupted {
         return Ok(false);
@@ -226,7 +218,7 @@ fn emit_trial_event(
             usage: attempt.usage,
             samples: result.samples,
             notes: result.notes,
-            ..Run::empty(result.case, name(slot).as_str(), slot as u32, 0)
+            ..Run::empty(result.case, variant.as_str(), slot as u32, 0)
         }))?;
     }
     if let Some(failure) = &attempt.failure {

@@ -8,7 +8,6 @@
 pub mod fleet;
 pub mod load;
 pub mod machines;
-mod messages;
 pub mod roles;
 
-pub use messages::ROLE_SUBCOMMAND;
+pub use roles::worker::ROLE_SUBCOMMAND;

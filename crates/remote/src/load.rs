@@ -35,9 +35,9 @@ pub(crate) const MAX_MACHINES: usize = 64;
 /// Machines that send loads.
 #[derive(Debug)]
 pub struct LoadGenerators {
-    engine: FleetEngine,
+    pub(crate) engine: FleetEngine,
     /// Name of each machine, and the path of this program there.
-    machines: Vec<(String, String)>,
+    pub(crate) machines: Vec<(String, String)>,
 }
 
 impl LoadGenerators {
@@ -48,8 +48,7 @@ impl LoadGenerators {
     pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<LoadGenerators> {
         specs.iter().try_for_each(check_portable)?;
         let mut engine = FleetEngine::from_file(&fleet.file);
-        let fleet_machines = engine.list_machines()?;
-        let machines = select_machines(&fleet_machines, fleet)?;
+        let machines = select_machines(&engine.list_machines()?, fleet)?;
         ensure!(
             machines.len() <= MAX_MACHINES,
             "a load can be sent from at most {MAX_MACHINES} machines, not {}\nhint: --generator-count \
@@ -64,15 +63,6 @@ impl LoadGenerators {
         };
         let machines: Result<Vec<_>> = machines.into_iter().map(&mut prepare).collect();
         Ok(LoadGenerators { machines: machines?, engine })
-    }
-
-    /// Creates generators on known machines. Each machine is given by its name and the path of this
-    /// program there.
-    pub(crate) fn on_machines(
-        engine: FleetEngine,
-        machines: impl IntoIterator<Item = (String, String)>,
-    ) -> LoadGenerators {
-        LoadGenerators { engine, machines: machines.into_iter().collect() }
     }
 
     /// Returns the load that all machines send together.
@@ -265,11 +255,14 @@ pub fn perform_load() -> Result<()> {
         let id = MachineIdentity::of_this_machine().0.id;
         ready = GeneratorReady { id, connect_ns: min_connect_ns(&job) };
     }
-    let link_watch = assignment.is_remote.then(LinkWatch::start);
+    let devices = Path::new(NET_DEVICES);
+    let before = assignment.is_remote.then(|| (list_devices(devices), Instant::now()));
     let Some(result) = send_part(&job, assignment, &link, ready)? else {
         return Ok(());
     };
-    let link_use = link_watch.and_then(|link_watch| link_watch.most_used());
+    let link_use = before.and_then(|(before, started)| {
+        most_used(&before, &list_devices(devices), started.elapsed().as_secs_f64())
+    });
     let report = GeneratorReport { link: link_use, ..result };
     link.send(&GeneratorEvent::Measured(Box::new(report)))?;
     // The coordinator queries the clock once more before it closes the connection.
@@ -304,8 +297,7 @@ fn send_part(
         return Ok(None);
     };
     let measured = send_load(job, stop, &mut watch)?;
-    let began_ns = vec![began_ns];
-    Ok(Some(GeneratorReport { began_ns, ..GeneratorReport::new(measured) }))
+    Ok(Some(GeneratorReport { began_ns: vec![began_ns], ..GeneratorReport::new(measured) }))
 }
 
 /// Returns the shortest time to connect, without TLS. Returns `None` if a connection failed.
@@ -336,32 +328,13 @@ fn min_connect_ns(job: &LoadJob) -> Option<u64> {
 /// Network devices in sysfs (sysfs-class-net(5)).
 const NET_DEVICES: &str = "/sys/class/net";
 
+/// The counters of a device at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NetworkDevice {
     name: String,
     bits_per_s: u64,
     received: u64,
     sent: u64,
-}
-
-/// The counters of all devices at one moment.
-#[derive(Debug)]
-pub struct LinkWatch {
-    devices: Vec<NetworkDevice>,
-    started: Instant,
-}
-
-impl LinkWatch {
-    /// Reads the counters now.
-    pub fn start() -> LinkWatch {
-        LinkWatch { devices: list_devices(Path::new(NET_DEVICES)), started: Instant::now() }
-    }
-
-    /// Returns the device with the highest utilization since the start, and this utilization.
-    pub fn most_used(&self) -> Option<(String, f64)> {
-        let seconds = self.started.elapsed().as_secs_f64();
-        most_used(&self.devices, &list_devices(Path::new(NET_DEVICES)), seconds)
-    }
 }
 
 /// Lists the devices with a known speed. The loopback device has none.

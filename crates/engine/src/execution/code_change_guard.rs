@@ -34,8 +34,8 @@ struct CodeFile {
     content: Option<u64>,
 }
 
-/// Remembers the code files of all runs so far. The key is the source file of the benchmark and a
-/// name from [`variant_key`].
+/// Remembers the code files of all runs so far. The key is the source file of the benchmark and the
+/// name of the variant, with the label of a job that has a snippet.
 #[derive(Debug, Default)]
 pub(super) struct CodeChangeGuard {
     files: HashMap<(PathBuf, String), Vec<CodeFile>>,
@@ -44,7 +44,12 @@ pub(super) struct CodeChangeGuard {
 impl CodeChangeGuard {
     /// Returns a failure if the code of the next run differs from the code of earlier runs.
     pub fn check_files(&mut self, job: &BenchmarkJob, variant: &Variant) -> Option<FailureCause> {
-        let key = (job.source.file.clone(), variant_key(job, variant));
+        // Each job with a snippet has files of its own.
+        let name = match &job.snippet {
+            Some(_) => format!("{}\n{}", variant.name, job.label),
+            None => variant.name.clone(),
+        };
+        let key = (job.source.file.clone(), name);
         let files = self.files.entry(key).or_insert_with(|| {
             let program = adapters::resolve_program_for(&job.source, variant);
             let files = adapters::code_files(job, variant, &program);
@@ -57,15 +62,6 @@ impl CodeChangeGuard {
                 changed.path.display()
             ),
         })
-    }
-}
-
-/// Returns the name of the variant. For a snippet, adds the label of the job, because each job with
-/// a snippet has files of its own.
-fn variant_key(job: &BenchmarkJob, variant: &Variant) -> String {
-    match &job.snippet {
-        Some(_) => format!("{}\n{}", variant.name, job.label),
-        None => variant.name.clone(),
     }
 }
 
@@ -119,10 +115,9 @@ impl ChecksumLedger {
     /// the case.
     pub fn record_checksum(&mut self, result: &RunResult, variant: &str) -> Option<FailureCause> {
         let checksum = result.check.as_ref()?;
-        let (first, first_variant) = self
-            .0
-            .entry(result.case.id())
-            .or_insert_with(|| (checksum.clone(), variant.to_owned()));
+        let entry = self.0.entry(result.case.id());
+        let (first, first_variant) =
+            entry.or_insert_with(|| (checksum.clone(), variant.to_owned()));
         (first != checksum).then(|| FailureCause::Invalid {
             reason: format!("computed '{checksum}', but '{first_variant}' computed '{first}'"),
         })

@@ -15,10 +15,10 @@ pub mod load;
 mod merge_simulation;
 pub mod profile;
 mod server;
-mod verify;
 pub mod worktree;
 
 use crate::execution::code_change_guard::{ChecksumLedger, CodeChangeGuard};
+use anyhow::Result;
 use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
@@ -106,7 +106,7 @@ pub fn execute(
     mut options: ExecuteOptions,
     stopping_rule: &mut dyn StoppingRule,
     observers: &mut [&mut dyn SessionObserver],
-) -> anyhow::Result<SessionEnd> {
+) -> Result<SessionEnd> {
     let slots = plan.slots();
     let begin = Instant::now();
     let mut execution = SessionExecution::new(plan, stopping_rule, observers);
@@ -129,15 +129,11 @@ pub fn execute(
         }
         started += group.len();
         let [.., slot] = group else { continue };
-        let later = &slots[started..];
+        let (started_slots, later) = slots.split_at(started);
         // Either both sides of a pair run or neither does.
         if !options.completed_slots.contains(&slot.index) {
-            let outcome = execution.run_unsettled_slots(
-                group,
-                &slots[..started],
-                later,
-                options.fail_fast,
-            )?;
+            let outcome =
+                execution.run_unsettled_slots(group, started_slots, later, options.fail_fast)?;
             has_news |= outcome.is_some();
             session_end = outcome
                 .map_or(SessionEnd::Complete, |outcome| outcome.session_end(options.fail_fast));
@@ -236,11 +232,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    pub fn emit(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
-        for observer in self.observers.iter_mut() {
-            observer.observe(event)?;
-        }
-        Ok(())
+    pub fn emit(&mut self, event: &SessionEvent<'_>) -> Result<()> {
+        self.observers.iter_mut().try_for_each(|observer| observer.observe(event))
     }
 
     /// Restores the runs of a resumed session, retries the disturbed runs of its last block, and
@@ -250,7 +243,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         options: &ExecuteOptions,
         previous_runs: Vec<Run>,
         slots: &[PlanSlot],
-    ) -> anyhow::Result<SessionEnd> {
+    ) -> Result<SessionEnd> {
         let had_run: HashSet<u32> = previous_runs.iter().map(|run| run.slot).collect();
         let had_result = |slot: u32| match &options.empty_slots {
             Some(empty) => !empty.contains(&slot),
@@ -305,7 +298,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         &mut self,
         started_slots: &[PlanSlot],
         mut outcome: SlotOutcome,
-    ) -> anyhow::Result<SlotOutcome> {
+    ) -> Result<SlotOutcome> {
         if self.plan.design.reject.is_empty() {
             return Ok(outcome);
         }
@@ -336,7 +329,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         started_slots: &[PlanSlot],
         later: &[PlanSlot],
         fail_fast: bool,
-    ) -> anyhow::Result<Option<SlotOutcome>> {
+    ) -> Result<Option<SlotOutcome>> {
         let last_of_block = group.last().filter(|slot| slot.closes_block);
         let mut outcome = None;
         if !group.iter().any(|slot| self.is_settled(slot)) {
@@ -364,22 +357,18 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
 
     /// Records the notes and the failure that arose when services were stopped. They belong to no
     /// run; `slot` is the last slot that used the services.
-    fn record_service_end(&mut self, slot: &PlanSlot, report: StageReport) -> anyhow::Result<()> {
+    fn record_service_end(&mut self, slot: &PlanSlot, report: StageReport) -> Result<()> {
         for note in &report.notes {
             self.emit(&SessionEvent::Note(note))?;
         }
-        let Some(StageFailure { stage, reason, stderr_tail }) =
-            report.failure.filter(|_| !is_interrupt_requested())
-        else {
-            return Ok(());
-        };
-        let failure = StepFailure {
+        let failure = report.failure.filter(|_| !is_interrupt_requested());
+        let Some(StageFailure { stage, reason, stderr_tail }) = failure else { return Ok(()) };
+        self.emit(&SessionEvent::Failed(&StepFailure {
             variant: None,
             slot: None,
             stderr_tail,
             ..self.slot_failure(slot, FailureCause::Stage { stage, reason })
-        };
-        self.emit(&SessionEvent::Failed(&failure))
+        }))
     }
 
     /// Whether the last run of a slot was disturbed and the slot was executed at most
@@ -394,7 +383,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Executes one slot, or both slots of a pair at the same time.
-    pub fn run_slots(&mut self, group: &[PlanSlot]) -> anyhow::Result<SlotOutcome> {
+    pub fn run_slots(&mut self, group: &[PlanSlot]) -> Result<SlotOutcome> {
         for slot in group {
             self.emit(&SessionEvent::RunStarted {
                 slot: slot.index,
@@ -402,8 +391,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 variant: &self.plan.variants[slot.variant].name,
             })?;
         }
-        if self.reject_changed_code(group)? {
-            return Ok(SlotOutcome::Failed);
+        if let Some(failure) = self.find_changed_code(group) {
+            self.emit(&SessionEvent::Failed(&failure))?;
+            return self.finish_slots(group, true);
         }
         let start_reading = self.sensors.read_start();
         let attempts = self.run_attempts(group);
@@ -415,28 +405,27 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         for (slot, attempt) in group.iter().zip(attempts) {
             failed |= self.record_attempt(slot, attempt, kernel_stats)?;
         }
+        self.finish_slots(group, failed)
+    }
+
+    fn finish_slots(&mut self, group: &[PlanSlot], failed: bool) -> Result<SlotOutcome> {
         let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
         self.emit(&SessionEvent::SlotsDone(&slots))?;
         Ok(if failed { SlotOutcome::Failed } else { SlotOutcome::Done })
     }
 
-    /// Rejects the slots in `group` if the code of one of them has changed since its first run:
-    /// reports a failure and marks all slots in `group` as done. Returns whether it rejected them.
-    fn reject_changed_code(&mut self, group: &[PlanSlot]) -> anyhow::Result<bool> {
+    /// Returns a failure, and counts it, if the code of one of these slots has changed since its
+    /// first run.
+    fn find_changed_code(&mut self, group: &[PlanSlot]) -> Option<StepFailure> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
-        let changed = group.iter().find_map(|slot| {
+        let (slot, cause) = group.iter().find_map(|slot| {
             let variant = &plan.variants[slot.variant];
             let job = plan.jobs[slot.job].for_variant(&variant.name);
             Some((slot, unchanged.check_files(job, variant)?))
-        });
-        let Some((slot, cause)) = changed else { return Ok(false) };
+        })?;
         *self.consecutive_failures.entry((slot.job, slot.variant)).or_insert(0) += 1;
-        let failure = self.slot_failure(slot, cause);
-        self.emit(&SessionEvent::Failed(&failure))?;
-        let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
-        self.emit(&SessionEvent::SlotsDone(&slots))?;
-        Ok(true)
+        Some(self.slot_failure(slot, cause))
     }
 
     fn run_attempts(&mut self, group: &[PlanSlot]) -> Vec<RunOutcome> {
@@ -475,7 +464,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         slot: &PlanSlot,
         mut attempt: RunOutcome,
         kernel_stats: KernelStats,
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool> {
         let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
         let mut failure = attempt.failure.take();
         for mut result in std::mem::take(&mut attempt.observations) {
@@ -495,7 +484,11 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
             }
-            self.declare_metrics(&result)?;
+            for metric in &result.metrics {
+                if self.metrics.insert(metric.name.clone()) {
+                    self.emit(&SessionEvent::Declared(metric))?;
+                }
+            }
             // If the process failed only after a valid report, the reported samples are kept. A
             // faulty report has no samples.
             let valid_result = match &failure {
@@ -526,7 +519,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         result: RunResult,
         variant: &Arc<str>,
         (attempt, kernel_stats): (&RunOutcome, KernelStats),
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let mut run = Run {
             case: Arc::new(result.case),
             variant: variant.clone(),
@@ -551,39 +544,6 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Declares metrics that were not seen before.
-    fn declare_metrics(&mut self, result: &RunResult) -> anyhow::Result<()> {
-        for metric in &result.metrics {
-            if self.metrics.insert(metric.name.clone()) {
-                self.emit(&SessionEvent::Declared(metric))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the open jobs whose cases are now all settled. A job has several cases if its file
-    /// starts the cases itself.
-    fn settled_jobs(&mut self) -> Vec<usize> {
-        if !self.stopping_rule.inspects_runs() {
-            return Vec::new();
-        }
-        let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
-        jobs.retain(|job| !self.settled.contains(job));
-        jobs.sort_unstable();
-        let cases: Vec<(usize, Vec<Cow<'_, [Run]>>)> =
-            jobs.iter().map(|job| (*job, group_by_case(&self.runs[job]))).collect();
-        let all_cases: Vec<&[Run]> = cases.iter().flat_map(|(_, c)| c).map(AsRef::as_ref).collect();
-        let mut decisions = self.stopping_rule.settled_cases(&all_cases).into_iter();
-        let mut settled = Vec::new();
-        for (job, cases) in &cases {
-            let decisions: Vec<bool> = decisions.by_ref().take(cases.len()).collect();
-            if decisions.iter().all(|&is_settled| is_settled) {
-                settled.push(*job);
-            }
-        }
-        settled
-    }
-
     fn slot_failure(&self, slot: &PlanSlot, cause: FailureCause) -> StepFailure {
         let job = &self.plan.jobs[slot.job];
         StepFailure {
@@ -598,29 +558,40 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
     }
 
-    /// Finishes the cases that are settled. Called when every case has completed its current block.
-    pub fn settle_cases(&mut self, later: &[PlanSlot]) -> anyhow::Result<()> {
-        for job in self.settled_jobs() {
-            self.finish_case(job, later)?;
+    /// Finishes the open jobs whose cases are now all settled. A job has several cases if its file
+    /// starts the cases itself. Called when every case has completed its current block.
+    fn settle_cases(&mut self, later: &[PlanSlot]) -> Result<()> {
+        if !self.stopping_rule.inspects_runs() {
+            return Ok(());
+        }
+        let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
+        jobs.retain(|job| !self.settled.contains(job));
+        jobs.sort_unstable();
+        let cases: Vec<Vec<Cow<'_, [Run]>>> =
+            jobs.iter().map(|job| group_by_case(&self.runs[job])).collect();
+        let all_cases: Vec<&[Run]> = cases.iter().flatten().map(AsRef::as_ref).collect();
+        let counts: Vec<usize> = cases.iter().map(Vec::len).collect();
+        let mut decisions = self.stopping_rule.settled_cases(&all_cases).into_iter();
+        drop(cases);
+        for (job, count) in jobs.into_iter().zip(counts) {
+            let decisions: Vec<bool> = decisions.by_ref().take(count).collect();
+            if decisions.iter().all(|&is_settled| is_settled) {
+                self.finish_case(job, later)?;
+            }
         }
         Ok(())
     }
 
     /// Finishes the case of `slot` if it is abandoned; see [`SessionExecution::is_case_abandoned`].
     /// Called when a block of the case is complete.
-    pub fn abandon_failing_case(
-        &mut self,
-        slot: &PlanSlot,
-        later: &[PlanSlot],
-    ) -> anyhow::Result<()> {
-        let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
-        if self.settled.contains(&slot.job) || !self.is_case_abandoned(slot.job, runs) {
+    pub fn abandon_failing_case(&mut self, slot: &PlanSlot, later: &[PlanSlot]) -> Result<()> {
+        if self.settled.contains(&slot.job) || !self.is_case_abandoned(slot.job) {
             return Ok(());
         }
         self.finish_case(slot.job, later)
     }
 
-    fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> anyhow::Result<()> {
+    fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> Result<()> {
         self.settled.insert(job);
         let saved = later.iter().filter(|later| later.job == job).count();
         let label = self.plan.jobs[job].label.clone();
@@ -630,7 +601,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     /// Whether to give up a case, because one variant keeps failing and cannot be compared. The
     /// other variants of a snippet are still worth reporting, so each of them first gets
     /// [`MIN_RUNS_ALONE`] runs.
-    fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {
+    fn is_case_abandoned(&self, job: usize) -> bool {
         let variants = 0..self.plan.variants.len();
         let (abandoned, others): (Vec<usize>, Vec<usize>) =
             variants.partition(|&variant| self.is_abandoned(job, variant));
@@ -640,7 +611,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let is_snippet = matches!(self.plan.jobs[job].source.kind, SourceKind::Snippet(_));
         let runs_of = |variant: usize| {
             let name = &self.plan.variants[variant].name;
-            runs.iter().filter(|run| *run.variant == **name).count()
+            let runs = self.runs.get(&job).into_iter().flatten();
+            runs.filter(|run| *run.variant == **name).count()
         };
         !is_snippet || others.iter().all(|&variant| runs_of(variant) >= MIN_RUNS_ALONE)
     }

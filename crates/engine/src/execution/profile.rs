@@ -16,9 +16,10 @@
 //! stacks (`--call-graph dwarf`) would slow the program many times over. Callers of functions
 //! compiled without frame pointers are therefore missing.
 
+use crate::execution::experiment::current_value;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
-use speedwell_formats::foreign::profile::{FrameNames, PerfScript, read_perf_script, read_profile};
+use speedwell_formats::foreign::profile::{FrameNames, read_perf_script, read_profile};
 use speedwell_machine::process::{
     self, ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder,
     ServiceProcess, tree_of,
@@ -57,7 +58,7 @@ pub struct ProfileRecorder {
 
 impl ProfileRecorder {
     /// Detects whether perf can be used, by trying it once. This takes a fraction of a second.
-    pub fn new() -> ProfileRecorder {
+    pub fn detect() -> ProfileRecorder {
         ProfileRecorder { perf: find_usable_perf() }
     }
 
@@ -78,24 +79,14 @@ impl ProfileRecorder {
         }
     }
 
-    /// Runs a program to its end and records it. The recording begins when the program starts, or
-    /// `skip` later. A failing program is reported in the outcome, not as an error.
+    /// Runs a program to its end and records it, and holds a conversation with the program while it
+    /// runs. A failing program is reported in the outcome, not as an error.
     ///
     /// # Errors
     /// Fails if no tool can record the program, or if the tool wrote no samples.
-    pub fn record(&self, spec: ProcessSpec, skip: Duration) -> Result<ProfiledRun> {
-        self.record_while(spec, skip, &mut ())
-    }
-
-    /// Does the same as [`ProfileRecorder::record`], and holds a conversation with the program
-    /// while it runs.
-    ///
-    /// # Errors
-    /// Fails under the same conditions as [`ProfileRecorder::record`].
-    pub fn record_while(
+    pub fn record(
         &self,
         mut spec: ProcessSpec,
-        skip: Duration,
         conversation: &mut dyn ChildConversation,
     ) -> Result<ProfiledRun> {
         let home = working_folder(&spec);
@@ -104,16 +95,14 @@ impl ProfileRecorder {
         let (profile, outcome) = match (self.select_tool(&spec.program)?, &self.perf) {
             (RecordingTool::Perf, Ok(perf)) => {
                 enable_symbols(&mut spec);
-                let outcome =
-                    run_recorded(&wrap_with_perf(perf, &scratch, spec, skip), conversation)?;
-                let script = read_perf_profile(perf, &scratch, &home);
-                (script.map(|script| script.profile), outcome)
+                let outcome = run_recorded(&wrap_with_perf(perf, &scratch, spec), conversation)?;
+                (read_perf_profile(perf, &scratch, &home), outcome)
             }
             (_, perf) => {
                 let outcome = run_recorded(&with_v8_profiler(&scratch, spec), conversation)?;
                 let mut profile = read_v8_profile(&scratch, &FrameNames::from_home(&home));
                 if let (Ok(profile), Err(reason)) = (&mut profile, perf) {
-                    profile.notes = fallback_notes(reason, skip);
+                    profile.notes = vec![format!("V8's profiler was used because {reason}.")];
                 }
                 (profile, outcome)
             }
@@ -140,12 +129,6 @@ impl ProfileRecorder {
             Ok(perf) => ActiveRecording::attach(perf, pid, home),
             Err(reason) => bail!("{reason}; only perf can record a running process"),
         }
-    }
-}
-
-impl Default for ProfileRecorder {
-    fn default() -> ProfileRecorder {
-        ProfileRecorder::new()
     }
 }
 
@@ -182,11 +165,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A recording in progress. Dropping it discards the recording.
 #[derive(Debug)]
 pub struct ActiveRecording {
-    perf: PathBuf,
     service: ServiceProcess,
     commands: File,
-    scratch: ScratchFolder,
-    home: PathBuf,
+    recording: FinishedRecording,
 }
 
 impl ActiveRecording {
@@ -203,21 +184,16 @@ impl ActiveRecording {
             scratch.path("answers").display()
         );
         // -D -1 starts perf with recording disabled, until it receives `enable`.
-        let spec = perf_record_command(perf, &scratch)
-            .args(["-D", "-1", "-p", &tree.join(",")])
-            .args([control]);
+        let spec = perf_record_command(perf, &scratch);
+        let spec = spec.args(["-D", "-1", "-p", &tree.join(","), &control]);
         let service = ServiceProcess::start(ProcessSpec { limit: MAX_RECORDING, ..spec })
             .context("cannot start perf")?;
-        let mut recording = ActiveRecording {
-            perf: perf.to_owned(),
-            service,
-            commands,
-            scratch,
-            home: home.to_owned(),
-        };
-        recording.send_command("enable\n")?;
-        recording.wait_for_ack(acknowledgments)?;
-        Ok(recording)
+        let (perf, home, last_line) = (perf.to_owned(), home.to_owned(), String::new());
+        let recording = FinishedRecording { perf, scratch, home, last_line };
+        let mut active = ActiveRecording { service, commands, recording };
+        active.send_command("enable\n")?;
+        active.wait_for_ack(acknowledgments)?;
+        Ok(active)
     }
 
     /// Stops the recording; the program continues.
@@ -234,12 +210,7 @@ impl ActiveRecording {
             clock.wait(POLL_INTERVAL);
         }
         let outcome = self.service.stop_and_wait().context("cannot wait for perf")?;
-        Ok(FinishedRecording {
-            perf: self.perf,
-            scratch: self.scratch,
-            home: self.home,
-            last_line: outcome.stderr.last_lines(1),
-        })
+        Ok(FinishedRecording { last_line: outcome.stderr.last_lines(1), ..self.recording })
     }
 
     fn send_command(&mut self, command: &str) -> Result<()> {
@@ -264,13 +235,13 @@ impl ActiveRecording {
     }
 }
 
-/// A finished recording that has not been read yet.
+/// A recording that has not been read yet. It can be read once it is finished.
 #[derive(Debug)]
 pub struct FinishedRecording {
     perf: PathBuf,
     scratch: ScratchFolder,
     home: PathBuf,
-    /// Last line of perf's stderr.
+    /// Last line of perf's stderr; empty until perf has ended.
     last_line: String,
 }
 
@@ -282,12 +253,11 @@ impl FinishedRecording {
     /// # Errors
     /// Fails if nothing was recorded, or if the recording cannot be read.
     pub fn read_profile(self) -> Result<StackProfile> {
-        let script = read_perf_profile(&self.perf, &self.scratch, &self.home);
         let reason = || match self.last_line.as_str() {
             "" => "perf recorded nothing".to_owned(),
             line => format!("perf recorded nothing and printed '{line}'"),
         };
-        script.map(|script| script.profile).with_context(reason)
+        read_perf_profile(&self.perf, &self.scratch, &self.home).with_context(reason)
     }
 }
 
@@ -296,8 +266,7 @@ impl FinishedRecording {
 fn create_pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot create a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let pipe = open(path, flags, Mode::empty()).context("cannot open a named pipe")?;
-    Ok(File::from(pipe))
+    Ok(File::from(open(path, flags, Mode::empty()).context("cannot open a named pipe")?))
 }
 
 /// Samples per second on each processor. Not a round number, so that sampling does not run in
@@ -324,20 +293,10 @@ fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec {
         .args([scratch.path(DATA_FILE).to_string_lossy()])
 }
 
-/// Builds the command that records a program to its end. The recording begins when the program
-/// starts, or `skip` later.
-fn wrap_with_perf(
-    perf: &Path,
-    scratch: &ScratchFolder,
-    spec: ProcessSpec,
-    skip: Duration,
-) -> ProcessSpec {
-    let mut command = perf_record_command(perf, scratch);
-    if !skip.is_zero() {
-        command = command.args(["-D".to_owned(), skip.as_millis().to_string()]);
-    }
-    let program = spec.program.to_string_lossy().into_owned();
-    let recorded = command.args(["--".to_owned(), program]).args(spec.arguments.clone());
+/// Builds the command that records a program to its end.
+fn wrap_with_perf(perf: &Path, scratch: &ScratchFolder, spec: ProcessSpec) -> ProcessSpec {
+    let command = perf_record_command(perf, scratch).args(["--", &spec.program.to_string_lossy()]);
+    let recorded = command.args(spec.arguments.clone());
     ProcessSpec { program: recorded.program, arguments: recorded.arguments, ..spec }
 }
 
@@ -385,7 +344,7 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
 ///
 /// # Errors
 /// Fails if perf cannot read the recording, or the recording is empty.
-fn read_perf_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result<PerfScript> {
+fn read_perf_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result<StackProfile> {
     let data = scratch.path(DATA_FILE);
     ensure!(data.is_file(), "perf wrote no recording");
     let text = scratch.path("stacks.txt");
@@ -406,7 +365,7 @@ fn read_perf_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Resul
     let file = File::open(&text).context("cannot read what perf wrote")?;
     let script = read_perf_script(BufReader::new(file), &FrameNames::from_home(home))?;
     remove_symbol_maps(&script.processes, home);
-    Ok(script)
+    Ok(script.profile)
 }
 
 /// Removes symbol maps that runtimes of ended processes wrote for perf. Otherwise, perf would use
@@ -449,29 +408,19 @@ const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     ("PYTHONPERFSUPPORT", "1"),
 ];
 
-/// Sets the variables that make the program's runtime export symbols.
+/// Sets the variables that make the program's runtime export symbols. Appends to the value that a
+/// variable has in the spec or, if the spec does not mention it, in our own environment.
 fn enable_symbols(spec: &mut ProcessSpec) {
     for (name, addition) in SYMBOL_VARIABLES {
-        append_variable(spec, name, addition);
+        let previous = current_value(spec, name).unwrap_or_default();
+        let value = match previous.trim() {
+            "" => addition.to_owned(),
+            previous if previous.contains(addition) => previous.to_owned(),
+            previous => format!("{previous} {addition}"),
+        };
+        spec.environment.retain(|(existing, _)| existing != name);
+        spec.environment.push((name.to_owned(), value));
     }
-}
-
-/// Appends to the value that a variable has in the spec or, if the spec does not mention it, in our
-/// own environment.
-fn append_variable(spec: &mut ProcessSpec, name: &str, addition: &str) {
-    let existing = spec.environment.iter().rev().find(|(existing, _)| existing == name);
-    let previous = match existing {
-        Some((_, value)) => value.clone(),
-        None if spec.unset.iter().any(|unset| unset == name) => String::new(),
-        None => std::env::var(name).unwrap_or_default(),
-    };
-    let value = match previous.trim() {
-        "" => addition.to_owned(),
-        previous if previous.contains(addition) => previous.to_owned(),
-        previous => format!("{previous} {addition}"),
-    };
-    spec.environment.retain(|(existing, _)| existing != name);
-    spec.environment.push((name.to_owned(), value));
 }
 
 /// Whether the program is Node.js, by its name: `node`, `nodejs`, `node-22`.
@@ -507,22 +456,9 @@ fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<StackP
             Some(merged) => merged.merge(&profile),
         }
     }
-    let Some(profile) = merged else {
-        bail!(
-            "Node.js wrote no recording: it writes one when it ends by itself, not when it is killed"
-        );
-    };
-    Ok(profile)
-}
-
-/// Returns the notes on a recording by V8's profiler: why perf could not be used and, if the
-/// beginning was to be skipped, that this is impossible with V8's profiler.
-fn fallback_notes(perf_problem: &str, skip: Duration) -> Vec<String> {
-    let mut remarks = vec![format!("V8's profiler was used because {perf_problem}.")];
-    if !skip.is_zero() {
-        remarks.push("It records a program from its start, warm-up included.".to_owned());
-    }
-    remarks
+    merged.context(
+        "Node.js wrote no recording: it writes one when it ends by itself, not when it is killed",
+    )
 }
 
 #[cfg(test)]

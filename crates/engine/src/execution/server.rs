@@ -5,7 +5,7 @@
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
 //! server of a load.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use speedwell_model::load::measurement::ServerOutcome;
@@ -160,7 +160,7 @@ impl LoadServer {
         limit: Duration,
         addresses: &[ServerAddress],
         warnings: &mut Vec<String>,
-    ) -> anyhow::Result<LoadServer> {
+    ) -> Result<LoadServer> {
         check_not_in_use(addresses)?;
         let begin = Instant::now();
         let service = ServiceProcess::start(spec)
@@ -175,12 +175,8 @@ impl LoadServer {
         match ready {
             Ok((warning, ready_ns)) => {
                 warnings.extend(warning);
-                Ok(LoadServer {
-                    ready_ns,
-                    cpu_before_ns: None,
-                    command: command.to_owned(),
-                    service,
-                })
+                let command = command.to_owned();
+                Ok(LoadServer { ready_ns, cpu_before_ns: None, command, service })
             }
             Err(StartFailure::Interrupted) => {
                 bail!("interrupted while the server '{command}' was starting")
@@ -188,7 +184,16 @@ impl LoadServer {
             Err(StartFailure::Ended) => Err(early_exit_error(service, command)),
             Err(StartFailure::Never(reason)) => bail!(reason),
             Err(StartFailure::TooSlow(_)) => {
-                Err(start_timeout_error(service, command, limit, addresses))
+                let outcome = service.stop_and_wait();
+                let tail = outcome.map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
+                let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                bail!(
+                    "the server '{command}' did not accept connections at {} within {} s{}\n\
+                     hint: is that the address it serves? --serve-timeout gives it more time",
+                    addresses.join(", "),
+                    limit.as_secs_f64(),
+                    quote_output(&tail.unwrap_or_default())
+                )
             }
         }
     }
@@ -202,24 +207,19 @@ impl LoadServer {
     ///
     /// # Errors
     /// Fails if waiting for the exit of the server fails.
-    pub fn stop(self) -> anyhow::Result<ServerOutcome> {
-        let after_ns = process::cpu_ns_of(self.service.pid());
-        let cpu_ns = after_ns.zip(self.cpu_before_ns);
+    pub fn stop(self) -> Result<ServerOutcome> {
+        let cpu_ns = process::cpu_ns_of(self.service.pid()).zip(self.cpu_before_ns);
         let has_died = self.service.has_ended();
-        let outcome = self
-            .service
-            .stop_and_wait()
-            .with_context(|| format!("cannot wait for the server '{}'", self.command))?;
-        let died = has_died.then(|| outcome.ended.to_string());
+        let stopped = self.service.stop_and_wait();
+        let outcome =
+            stopped.with_context(|| format!("cannot wait for the server '{}'", self.command))?;
+        let stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
         Ok(ServerOutcome {
             command: self.command,
             ready_ns: self.ready_ns,
             cpu_ns: cpu_ns.map(|(after, before)| after.saturating_sub(before)),
-            stderr_tail: match &died {
-                Some(_) => outcome.stderr.last_lines(TAIL_LINES),
-                None => String::new(),
-            },
-            died,
+            stderr_tail: if has_died { stderr_tail } else { String::new() },
+            died: has_died.then(|| outcome.ended.to_string()),
         })
     }
 }
@@ -249,7 +249,7 @@ fn is_local(address: &ServerAddress) -> bool {
     }
 }
 
-fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
+fn check_not_in_use(addresses: &[ServerAddress]) -> Result<()> {
     for address in addresses {
         if let Some(names) = describe_listeners(address) {
             bail!(
@@ -303,24 +303,6 @@ fn early_exit_error(service: ServiceProcess, command: &str) -> anyhow::Error {
             )
         }
     }
-}
-
-fn start_timeout_error(
-    service: ServiceProcess,
-    command: &str,
-    limit: Duration,
-    addresses: &[ServerAddress],
-) -> anyhow::Error {
-    let addresses_text: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    let tail = service.stop_and_wait().map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
-    anyhow::anyhow!(
-        "the server '{}' did not accept connections at {} within {} s{}\n\
-         hint: is that the address it serves? --serve-timeout gives it more time",
-        command,
-        addresses_text.join(", "),
-        limit.as_secs_f64(),
-        quote_output(&tail.unwrap_or_default())
-    )
 }
 
 /// Formats a server's output for the end of a message.

@@ -93,15 +93,12 @@ impl Checkout {
     /// Fails if no checkout contains the folder, or if git is missing.
     pub fn find(folder: &Path) -> Result<Checkout> {
         let query = ["rev-parse", "--show-toplevel", "--git-common-dir", "--show-prefix"];
-        let answer = query_git(folder, &query).map_err(|error| {
-            let is_git_error = matches!(error, GitError::Says(_));
-            let error = anyhow::Error::new(error);
-            if is_git_error {
-                let displayed = folder.display();
-                error.context(format!("'{displayed}' is not in a checkout of a git repository"))
-            } else {
-                error
-            }
+        let answer = query_git(folder, &query).map_err(|error| match error {
+            error @ GitError::Says(_) => anyhow::Error::new(error).context(format!(
+                "'{}' is not in a checkout of a git repository",
+                folder.display()
+            )),
+            error => error.into(),
         })?;
         let mut lines = answer.lines();
         let mut next = || lines.next().unwrap_or_default();
@@ -364,12 +361,9 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
         let is_built_here = |path: &PathBuf| {
             !replaced.contains(path) || entry.original_path(worktree, path).is_file()
         };
-        let built = list_files(&worktree.folder, &["--others"], &worktree_files)
-            .into_iter()
-            .filter(is_built_here);
-        artifacts.extend(built.filter_map(|path| {
-            let inside = path.strip_prefix(&worktree.folder).ok()?;
-            Some(worktree.checkout.join(inside))
+        let untracked = list_files(&worktree.folder, &["--others"], &worktree_files).into_iter();
+        artifacts.extend(untracked.filter(is_built_here).filter_map(|path| {
+            Some(worktree.checkout.join(path.strip_prefix(&worktree.folder).ok()?))
         }));
     }
     artifacts
@@ -416,9 +410,8 @@ impl WorktreeEntry {
     /// removed it.
     fn is_same_folder(&self, lock: &File) -> bool {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let (opened, current) = (lock.metadata(), fs::metadata(&self.0));
-        opened
-            .is_ok_and(|opened| current.is_ok_and(|current| identity(opened) == identity(current)))
+        let opened = lock.metadata().ok().map(identity);
+        opened.is_some() && opened == fs::metadata(&self.0).ok().map(identity)
     }
 
     fn is_built(&self, worktree: &VariantWorktree) -> bool {
@@ -544,16 +537,18 @@ impl WorktreeEntry {
         let error_context = |path: &Path| format!("cannot write '{}'", path.display());
         let already_replaced = self.replaced_files();
         let is_first = |path: &Path| already_replaced.iter().all(|replaced| replaced != path);
-        for (path, _) in replacements.iter().filter(|(path, _)| is_first(path)) {
-            self.keep_original(worktree, path).with_context(|| error_context(path))?;
+        for (path, _) in replacements.iter().filter(|(path, _)| is_first(path) && path.is_file()) {
+            // Save the revision's own file, because perhaps only its build can produce the file.
+            let original = self.original_path(worktree, path);
+            let folder = original.parent().unwrap_or(&self.0);
+            let kept = fs::create_dir_all(folder).and_then(|()| fs::copy(path, &original));
+            kept.with_context(|| error_context(path))?;
         }
         // Record the files before replacing them. If this process is killed in between, the next
         // process knows which files may have been replaced.
-        let all_replaced: BTreeSet<PathBuf> = already_replaced
-            .into_iter()
-            .chain(replacements.iter().map(|(path, _)| path.clone()))
-            .collect();
-        self.record_replaced(all_replaced.iter())?;
+        let all_replaced: BTreeSet<&PathBuf> =
+            already_replaced.iter().chain(replacements.iter().map(|(path, _)| path)).collect();
+        self.record_replaced(all_replaced.into_iter())?;
         for path in others {
             // Remove the file even if the revision has no file of its own to put in its place.
             let _ = fs::remove_file(path);
@@ -580,19 +575,7 @@ impl WorktreeEntry {
 
     /// Returns the path at which the revision's own file is kept while another file replaces it.
     fn original_path(&self, worktree: &VariantWorktree, path: &Path) -> PathBuf {
-        let inside = path.strip_prefix(&worktree.folder).unwrap_or(path);
-        self.0.join(ORIGINALS_FOLDER).join(inside)
-    }
-
-    /// Saves the revision's own file, because perhaps only the build of the revision can produce
-    /// it.
-    fn keep_original(&self, worktree: &VariantWorktree, path: &Path) -> Result<()> {
-        if path.is_file() {
-            let original = self.original_path(worktree, path);
-            fs::create_dir_all(original.parent().unwrap_or(&self.0))?;
-            fs::copy(path, &original)?;
-        }
-        Ok(())
+        self.0.join(ORIGINALS_FOLDER).join(path.strip_prefix(&worktree.folder).unwrap_or(path))
     }
 
     fn record_replaced<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
@@ -609,12 +592,10 @@ impl WorktreeEntry {
         let other_folders = folders.filter(|folder| *folder != self.0);
         let mut others: Vec<WorktreeEntry> = other_folders.map(WorktreeEntry).collect();
         others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
-        let is_retained = |index: usize, other: &WorktreeEntry| {
-            index + 1 < MAX_WORKTREES && other.last_used().is_some()
-        };
-        for (_, evicted) in
-            others.iter().enumerate().filter(|(index, other)| !is_retained(*index, other))
-        {
+        for (index, evicted) in others.iter().enumerate() {
+            if index + 1 < MAX_WORKTREES && evicted.last_used().is_some() {
+                continue;
+            }
             let lock = File::open(&evicted.0);
             if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
                 evicted.remove_contents();
@@ -629,21 +610,17 @@ impl WorktreeEntry {
         let _ = fs::remove_file(self.0.join(BUILT_MARKER));
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let path = entry.path();
-            if !path.is_dir() {
-                let _ = fs::remove_file(&path);
-                continue;
-            }
-            let _ = fs::remove_dir_all(&path);
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
     }
 }
 
 /// Returns a text that identifies the revision, the changes and the build of a worktree.
 fn worktree_identity(worktree: &VariantWorktree) -> String {
-    let build = worktree
-        .build
-        .as_ref()
-        .map_or(String::new(), |build| format!("{}\n{}", build.directory.display(), build.command));
+    let build = match &worktree.build {
+        Some(build) => format!("{}\n{}", build.directory.display(), build.command),
+        None => String::new(),
+    };
     let digest = worktree.changes.as_ref().map_or("", |changes| changes.digest.as_str());
     format!("{FORMAT_VERSION}\n{}{digest}\n{build}\n", worktree.revision)
 }
@@ -659,20 +636,15 @@ pub fn worktree_variables(worktree: &VariantWorktree) -> Vec<(String, String)> {
 
 /// Expands placeholders of the command; `${worktree}` is left to the shell.
 fn fill_placeholders(command: &str, worktree: &VariantWorktree) -> String {
-    let mut expanded = command.to_owned();
+    let mut filled = command.to_owned();
     let folder = worktree.folder.to_string_lossy();
     for (name, value) in [("{worktree}", quote(&folder)), ("{revision}", worktree.revision.clone())]
     {
-        let parts: Vec<&str> = expanded.split(name).collect();
-        let mut filled = parts[0].to_owned();
-        for part in &parts[1..] {
-            let is_variable = filled.ends_with('$');
-            filled.push_str(if is_variable { name } else { &value });
-            filled.push_str(part);
-        }
-        expanded = filled;
+        let variable = format!("${name}");
+        let parts = filled.split(&variable).map(|part| part.replace(name, &value));
+        filled = parts.collect::<Vec<String>>().join(&variable);
     }
-    expanded
+    filled
 }
 
 /// Checks out submodules from the user's checkout, which needs no network. Skips submodules that

@@ -1,5 +1,5 @@
 //! Runs the loop that measures a session on other machines: submits work, collects and merges the
-//! results, and [recovers from losses](super::reassign).
+//! results, and [recovers from losses](FleetCoordinator::settle_attempts).
 //!
 //! A shard is a part of the plan for one machine. It is done when one of its attempts completes. An
 //! attempt writes its results to a spool, which is a file or a stream. Only complete blocks are
@@ -14,6 +14,7 @@ use super::attempt::{
     request_path, stop_marker,
 };
 use crate::machines::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
+use anyhow::Result;
 use speedwell_adapters::plan::{PlanShard, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_engine::EventListener;
@@ -123,12 +124,12 @@ impl FleetCoordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the store cannot be written or the engine rejects work.
-    pub fn run(&mut self) -> anyhow::Result<SessionEnd> {
+    pub fn run(&mut self) -> Result<SessionEnd> {
         let mut backoff = PollBackoff::new(Instant::now(), self.engine.max_poll_interval());
         let mut waiting_report = WaitingReport::default();
         loop {
             if self.submit()? {
-                backoff.record_submission(Instant::now());
+                backoff = PollBackoff::new(Instant::now(), backoff.max_pause);
             }
             if self.shards.iter().all(|stored| is_settled(stored.state)) {
                 self.free_machines();
@@ -147,7 +148,7 @@ impl FleetCoordinator<'_, '_, '_> {
             self.settle_attempts()?;
             let now = Instant::now();
             if has_news {
-                backoff.record_news(now);
+                backoff.last_news = now;
             } else {
                 thread::sleep(backoff.time_to_next_poll(now));
             }
@@ -178,7 +179,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Hands out the waiting shards. Returns whether there were any.
-    pub fn submit(&mut self) -> anyhow::Result<bool> {
+    pub fn submit(&mut self) -> Result<bool> {
         let mut has_submitted = false;
         for machine in 0..self.machines.len() {
             let waiting = (0..).zip(&self.shards).filter(|(_, stored)| {
@@ -193,7 +194,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(has_submitted)
     }
 
-    fn submit_to(&mut self, machine: usize, shards: &[u32]) -> anyhow::Result<()> {
+    fn submit_to(&mut self, machine: usize, shards: &[u32]) -> Result<()> {
         let mut batch = TaskBatch {
             machine: self.machines[machine].fleet_machine.name.clone(),
             folder: self.machines[machine].folder.clone(),
@@ -219,8 +220,7 @@ impl FleetCoordinator<'_, '_, '_> {
             let spools: Vec<String> = shards.iter().map(|&shard| self.spool_name(shard)).collect();
             let name = &self.machines[machine].fleet_machine.name;
             let job_spools = (&submitted.job, spools.as_slice());
-            let connection = self.engine.reconnect_job(name, &batch.folder, job_spools, true)?;
-            output = connection.or(output);
+            output = self.engine.reconnect_job(name, &batch.folder, job_spools, true)?.or(output);
         }
         let stream = output.map(SpoolStream::new);
         let is_streamed = stream.is_some();
@@ -235,7 +235,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Sets the state of a shard, here and in the store.
-    pub fn set_state(&mut self, shard: u32, state: ShardState) -> anyhow::Result<()> {
+    pub fn set_state(&mut self, shard: u32, state: ShardState) -> Result<()> {
         let stored = &mut self.shards[shard as usize];
         stored.state = state;
         self.merger.set_shard(shard, stored)
@@ -251,7 +251,7 @@ impl FleetCoordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the store cannot be written or the engine does not answer.
-    pub fn collect_status(&mut self) -> anyhow::Result<(SessionEnd, Vec<(u32, String)>)> {
+    pub fn collect_status(&mut self) -> Result<(SessionEnd, Vec<(u32, String)>)> {
         while self.collect_spools()? || !self.streams.iter().all(|stream| stream.has_ended) {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
@@ -287,7 +287,7 @@ impl FleetCoordinator<'_, '_, '_> {
         job: JobId,
         folder: Option<&Path>,
         is_resumed: bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let stored = &self.shards[shard as usize];
         let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(stored))?));
         let path = folder.map(|folder| attempt_spool_path(folder, shard, stored.attempt));
@@ -309,7 +309,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Builds the request for the next attempt at a shard. The attempt skips everything already
     /// stored.
-    fn build_request(&self, shard: u32) -> anyhow::Result<ShardRequest> {
+    fn build_request(&self, shard: u32) -> Result<ShardRequest> {
         let stored = &self.shards[shard as usize];
         let machine = &self.machines[stored.machine as usize];
         let plan_shard = to_shard(stored);
@@ -341,7 +341,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Reads all new spool data. Returns whether there was any.
-    pub fn collect_spools(&mut self) -> anyhow::Result<bool> {
+    pub fn collect_spools(&mut self) -> Result<bool> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
             for (spool_id, line) in self.streams[stream].lines() {
@@ -362,12 +362,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 has_news = true;
             }
         }
-        self.report_stale_blocks()?;
-        Ok(has_news)
-    }
-
-    /// Warns about rejected blocks from stale attempts.
-    fn report_stale_blocks(&mut self) -> anyhow::Result<()> {
+        // Warn about rejected blocks from stale attempts.
         let (store, number) = (self.merger.store(), self.merger.number());
         let stored_runs = |slots: &BTreeSet<u32>| store.load_slot_runs(number, slots);
         for (origin, block) in self.stale.take_rejected(stored_runs)? {
@@ -379,17 +374,15 @@ impl FleetCoordinator<'_, '_, '_> {
             );
             self.warn(&sentence)?;
         }
-        Ok(())
+        Ok(has_news)
     }
 
-    fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> anyhow::Result<()> {
-        for item in self.attempts[attempt].reader.decode(bytes) {
-            self.handle_delivery(attempt, item)?;
-        }
-        Ok(())
+    fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> Result<()> {
+        let mut items = self.attempts[attempt].reader.decode(bytes).into_iter();
+        items.try_for_each(|item| self.handle_delivery(attempt, item))
     }
 
-    fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> anyhow::Result<()> {
+    fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> Result<()> {
         let origin = self.attempts[attempt].origin;
         let name = self.machines[origin.machine as usize].fleet_machine.name.clone();
         match item {
@@ -450,7 +443,7 @@ impl FleetCoordinator<'_, '_, '_> {
         origin: BlockOrigin,
         (job, after): (u32, Option<u32>),
         saved: usize,
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool> {
         let Some(job_of_case) = self.plan.jobs.get(job as usize) else {
             return Ok(true);
         };
@@ -462,12 +455,12 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(is_decided)
     }
 
-    pub fn warn(&mut self, sentence: &str) -> anyhow::Result<()> {
+    pub fn warn(&mut self, sentence: &str) -> Result<()> {
         self.listener.observe(&SessionEvent::Warning(sentence))
     }
 
     /// Reports a merged block as if it had been measured here.
-    fn emit_block(&mut self, block: &spool::SpoolBlock) -> anyhow::Result<()> {
+    fn emit_block(&mut self, block: &spool::SpoolBlock) -> Result<()> {
         for run in &block.runs {
             self.listener.observe(&SessionEvent::RunFinished(run))?;
         }
@@ -479,7 +472,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
     /// whose worker is gone. Returns whether results arrived or an attempt ended.
-    fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> anyhow::Result<bool> {
+    fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> Result<bool> {
         let mut jobs: Vec<JobId> =
             self.attempts.iter().map(|attempt| attempt.job.clone()).collect();
         jobs.sort();
@@ -535,7 +528,7 @@ impl FleetCoordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the engine does not answer or the store cannot be written.
-    pub fn stop_workers(&mut self, grace: Duration) -> anyhow::Result<()> {
+    pub fn stop_workers(&mut self, grace: Duration) -> Result<()> {
         for machine in self.machines.iter().filter(|machine| machine.is_shared) {
             // Workers that cannot be notified are canceled below.
             let _ = fs::write(stop_marker(&machine.folder), "");
@@ -557,7 +550,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Marks the shards of unfinished attempts as waiting. A resumed session then retries them.
-    fn release_shards(&mut self) -> anyhow::Result<()> {
+    fn release_shards(&mut self) -> Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
             let is_complete = attempt.end == Some(Ok(()));
             if !is_complete {
@@ -570,7 +563,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    fn is_any_shared_open(&mut self) -> anyhow::Result<bool> {
+    fn is_any_shared_open(&mut self) -> Result<bool> {
         self.collect_spools()?;
         let machines = &self.machines;
         let is_open = |attempt: &ShardAttempt| {
@@ -605,8 +598,9 @@ const FIRST_QUERY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of machines to name for each reason for waiting.
 const MAX_NAMES: usize = 5;
 
-/// Decides when to poll.
+/// Decides when to poll. It starts anew when work is handed out.
 struct PollBackoff {
+    /// When something arrived most recently.
     last_news: Instant,
     last_query: Instant,
     pause: Duration,
@@ -623,16 +617,6 @@ impl PollBackoff {
             pause: FIRST_QUERY_DELAY.min(max_pause),
             max_pause,
         }
-    }
-
-    /// Records that something has arrived.
-    pub fn record_news(&mut self, now: Instant) {
-        self.last_news = now;
-    }
-
-    /// Records that work was handed out.
-    pub fn record_submission(&mut self, now: Instant) {
-        *self = PollBackoff::new(now, self.max_pause);
     }
 
     /// Time until the next check of the spools.
@@ -710,9 +694,9 @@ mod tests {
         };
         let expected = [1000, 3000, 7000, 12_000, 17_000, 22_000];
         assert_eq!(asked(&mut rhythm, 0), expected);
-        rhythm.record_news(at(60_000));
+        rhythm.last_news = at(60_000);
         assert_eq!(rhythm.time_to_next_poll(at(60_100)).as_millis(), 50);
-        rhythm.record_submission(at(100_000));
+        rhythm = PollBackoff::new(at(100_000), rhythm.max_pause);
         assert_eq!(asked(&mut rhythm, 100_000), expected);
         let mut always = PollBackoff::new(begin, Duration::from_secs(1));
         assert_eq!(asked(&mut always, 0).len(), 23);

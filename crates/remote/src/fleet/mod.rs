@@ -6,6 +6,9 @@
 //! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
 //! [`measure_on_fleet`]. [`worker`] runs on the other machines.
 //!
+//! [`reattach_session`] reattaches to a session with detached workers: reports its progress, waits
+//! for its end or cancels it. The shards recorded in the store identify the workers.
+//!
 //! A case should stay on the machine that has its history. Rendezvous hashing (Thaler and
 //! Ravishankar 1998) therefore derives the machine from the names of case and machine
 //! (`assign_cases`): adding or removing a machine moves few cases. The load of a machine exceeds
@@ -13,23 +16,22 @@
 
 pub(crate) mod attempt;
 mod coordinator;
-pub(crate) mod detached;
-mod reassign;
 pub(crate) mod upload;
 pub mod worker;
 
 pub use coordinator::DetachedAction;
-pub use detached::{ShardStatus, clean_up, reattach_session};
 pub use upload::receive_bundle;
 
 use crate::machines::bundle::FileBundle;
-use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState};
-use anyhow::{Context, bail, ensure};
+use crate::machines::clean::{self, CleanSummary};
+use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState, content_store};
+use crate::roles::worker::{ROLE_SUBCOMMAND, WorkerRequest};
+use anyhow::{Context, Result, bail, ensure};
 use attempt::{SpoolStream, StaleAttempts, request_path, stop_marker};
-use coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_submitted};
+use coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled, is_submitted};
 use ring::digest::{SHA256, digest};
-use speedwell_adapters::BenchmarkJob;
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{BenchmarkJob, own_program};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_config::fleet::{FleetFile, MachineSelector};
 use speedwell_engine::execution::SessionEnd;
@@ -80,7 +82,7 @@ pub fn measure_on_fleet(
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<MeasuredSession> {
+) -> Result<MeasuredSession> {
     let mut engine = FleetEngine::from_file(&fleet.file);
     let PreparedPlan { mut plan, suite, resumed, .. } = plans;
     upload::check_sendable(&plan)?;
@@ -131,7 +133,7 @@ pub fn measure_on_fleet(
 }
 
 /// How measuring ended and, if only a report is wanted, the states of the unfinished shards.
-type CoordinatorEnd = anyhow::Result<(SessionEnd, Vec<(u32, String)>)>;
+type CoordinatorEnd = Result<(SessionEnd, Vec<(u32, String)>)>;
 
 /// Measures a session as its attachment says, then closes the session, or leaves it open to be
 /// resumed.
@@ -146,7 +148,7 @@ fn coordinate(
     (machines, shards): (Vec<WorkerMachine>, Vec<StoredShard>),
     attachment: Attachment,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<CoordinatorEnd> {
+) -> Result<CoordinatorEnd> {
     listener.observe(&SessionEvent::Started {
         runs: plan.slots().len(),
         is_upper_bound: plan.may_need_fewer_runs(),
@@ -192,10 +194,7 @@ fn coordinate(
 /// Reads the spools of the attempts that an earlier coordinator started, each from its beginning.
 /// With `follows`, withdraws earlier requests to stop, and keeps connections open until the
 /// workers have ended.
-fn resume_attempts(
-    coordinator: &mut FleetCoordinator<'_, '_, '_>,
-    follows: bool,
-) -> anyhow::Result<()> {
+fn resume_attempts(coordinator: &mut FleetCoordinator<'_, '_, '_>, follows: bool) -> Result<()> {
     let is_restarted = |machine: &&WorkerMachine| machine.is_shared && follows;
     for machine in coordinator.machines.iter().filter(is_restarted) {
         let stop = stop_marker(&machine.folder);
@@ -254,10 +253,8 @@ fn next_task(machines: &[WorkerMachine]) -> u32 {
 pub(crate) fn select_machines(
     fleet_machines: &[FleetMachine],
     fleet: &FleetRequest,
-) -> anyhow::Result<Vec<FleetMachine>> {
-    let selector = fleet
-        .labels
-        .as_ref()
+) -> Result<Vec<FleetMachine>> {
+    let selector = (fleet.labels.as_ref())
         .context("no machines selected\nhint: select machines with --machines LABELS")?;
     FleetMachine::ensure_known(selector, fleet_machines)?;
     let selected: Vec<&FleetMachine> =
@@ -289,7 +286,7 @@ pub(crate) fn select_machines(
 fn current_machines(
     session: &[SessionMachine],
     fleet_machines: &[FleetMachine],
-) -> anyhow::Result<Vec<FleetMachine>> {
+) -> Result<Vec<FleetMachine>> {
     let find = |session_machine: &SessionMachine| {
         let machine =
             fleet_machines.iter().find(|machine| machine.name == session_machine.name).cloned();
@@ -303,8 +300,7 @@ fn current_machines(
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
     if let StoppingDesign::Sequential { .. } = plan.design.stopping {
-        let share = TARGET_RUNS.div_ceil(machines).next_multiple_of(2);
-        let runs = share.max(MIN_RUNS_PER_MACHINE);
+        let runs = TARGET_RUNS.div_ceil(machines).next_multiple_of(2).max(MIN_RUNS_PER_MACHINE);
         plan.design.stopping = StoppingDesign::Fixed { runs };
         plan.sampling.runs = RunCount::Fixed(runs);
     }
@@ -353,19 +349,15 @@ fn send_to_machines(
     bundle: &FileBundle,
     session: &str,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<Vec<WorkerMachine>> {
+) -> Result<Vec<WorkerMachine>> {
     let mut ready = Vec::new();
-    for machine in machines {
-        upload::note_sending(bundle, &machine.name, listener)?;
-        let (folder, bundle) = upload::send_bundle(engine, &fleet.file, bundle, session, &machine)
-            .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
-        ready.push(WorkerMachine {
-            fleet_machine: machine,
-            folder,
-            bundle,
-            is_shared: upload::is_shared(&fleet.file),
-            failures: 0,
-        });
+    for fleet_machine in machines {
+        upload::note_sending(bundle, &fleet_machine.name, listener)?;
+        let sent = upload::send_bundle(engine, &fleet.file, bundle, session, &fleet_machine);
+        let (folder, bundle) =
+            sent.with_context(|| format!("cannot send the files to '{}'", fleet_machine.name))?;
+        let is_shared = upload::is_shared(&fleet.file);
+        ready.push(WorkerMachine { fleet_machine, folder, bundle, is_shared, failures: 0 });
     }
     Ok(ready)
 }
@@ -408,8 +400,7 @@ fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
 /// Weight of a machine for a case (rendezvous hash).
 fn rendezvous_weight(case: &str, machine: &str) -> u64 {
     let hash = digest(&SHA256, format!("{case}|{machine}").as_bytes());
-    let first_bytes = hash.as_ref().iter().take(8);
-    first_bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
+    hash.as_ref().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// Cuts the cases of one machine into shards of about ten minutes, each with at least one case. A
@@ -428,6 +419,151 @@ fn cut_into_shards(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>>
         }
     }
     shards
+}
+
+/// Progress of a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardStatus {
+    /// Name of the machine that measures the shard.
+    pub machine: String,
+    /// The record of the shard in the store.
+    pub shard: StoredShard,
+    /// Number of blocks of the shard in the store.
+    pub blocks: usize,
+    /// Status that the engine reports for the job of the shard, or the reason why the latest
+    /// attempt ended early.
+    pub engine_status: Option<String>,
+}
+
+/// Collects the results of a session's workers, then performs `action`.
+///
+/// # Errors
+/// Fails if the session was not distributed, if another process manages it, or if the engine or the
+/// store cannot be accessed.
+pub fn reattach_session(
+    store: &mut Store,
+    number: i64,
+    file: &FleetFile,
+    (settings, action): (&AnalysisSettings, DetachedAction),
+    listener: &mut EventListener<'_>,
+) -> Result<Vec<ShardStatus>> {
+    process::install_handlers()?;
+    let shards = session_shards(store, number)?;
+    if shards.iter().all(|stored| is_settled(stored.state)) {
+        ensure!(action != DetachedAction::Cancel, "session @{number} has ended: nothing to cancel");
+        return shard_statuses(store, number, Vec::new());
+    }
+    let text = store.session_plan(number)?.context("the session has no plan")?;
+    let plan: SessionPlan = serde_json::from_str(&text)?;
+    let session = store.load_session_without_runs(number)?;
+    let mut engine = FleetEngine::from_file(file);
+    let machine = |fleet_machine: FleetMachine| {
+        let folder = fleet_machine.folder.join("sessions").join(&session.id);
+        let bundle = folder.join(content_store::BUNDLE_LINK);
+        let is_shared = upload::is_shared(file);
+        WorkerMachine { fleet_machine, folder, bundle, is_shared, failures: 0 }
+    };
+    let machines = current_machines(&session.machines, &engine.known_machines()?)?;
+    let work = (machines.into_iter().map(machine).collect(), shards);
+    let merger = store.resume_merging(number)?;
+    let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
+    let (_, statuses) =
+        coordinate(engine, merger, inputs, session.id, work, attachment, listener)??;
+    shard_statuses(store, number, statuses)
+}
+
+fn session_shards(store: &Store, number: i64) -> Result<Vec<StoredShard>> {
+    let shards = store.list_shards(number)?;
+    ensure!(
+        !shards.is_empty(),
+        "session @{number} was measured on this machine only\nhint: 'speedwell report @{number}' \
+         shows it"
+    );
+    Ok(shards)
+}
+
+/// Returns the status of each shard according to the store. `statuses` adds what the engine
+/// reports, by shard index.
+fn shard_statuses(
+    store: &Store,
+    number: i64,
+    statuses: Vec<(u32, String)>,
+) -> Result<Vec<ShardStatus>> {
+    let machines = store.load_session_without_runs(number)?.machines;
+    let blocks = store.merged_blocks(number)?;
+    let name_of = |machine: u32| machines.get(machine as usize).map(|found| found.name.clone());
+    let status = |(shard, stored): (u32, StoredShard)| ShardStatus {
+        machine: name_of(stored.machine).unwrap_or_default(),
+        blocks: (blocks.iter()).filter(|(_, origin)| origin.shard == shard).count(),
+        engine_status: (statuses.iter())
+            .find(|(status_shard, _)| *status_shard == shard)
+            .map(|(_, text)| text.clone()),
+        shard: stored,
+    };
+    Ok((0..).zip(store.list_shards(number)?).map(status).collect())
+}
+
+/// Removes the files of a session from its machines. Without a session, removes everything older
+/// than two weeks from all machines. Returns a summary per machine. A folder shared by several
+/// machines is listed once, under the first of them.
+///
+/// # Errors
+/// Fails if the session is still being measured or a machine cannot be reached.
+pub fn clean_up(
+    session: Option<(&Store, i64)>,
+    file: &FleetFile,
+) -> Result<Vec<(String, CleanSummary)>> {
+    let mut engine = FleetEngine::from_file(file);
+    let mut machines = engine.known_machines()?;
+    let mut id = None;
+    if let Some((store, number)) = session {
+        let shards = session_shards(store, number)?;
+        ensure!(
+            !shards.iter().any(|stored| is_submitted(stored.state)),
+            "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
+             'speedwell fleet cancel @{number}' ends it"
+        );
+        let session = store.load_session_without_runs(number)?;
+        machines = current_machines(&session.machines, &machines)?;
+        id = Some(session.id);
+    }
+    clean_machines(&mut engine, machines, id.as_deref(), file)
+}
+
+/// Removes the files of a session from these machines. Without a session, removes all old files.
+pub(crate) fn clean_machines(
+    engine: &mut FleetEngine,
+    machines: impl IntoIterator<Item = FleetMachine>,
+    session: Option<&str>,
+    file: &FleetFile,
+) -> Result<Vec<(String, CleanSummary)>> {
+    let mut cleaned_folders = BTreeSet::new();
+    let mut summaries = Vec::new();
+    for machine in machines {
+        let summary = if !upload::is_shared(file) {
+            clean_there(engine, &machine, session)
+        } else if cleaned_folders.insert(machine.folder.clone()) {
+            clean::clean_folder(&machine.folder, session)
+        } else {
+            continue;
+        };
+        let error_context = || format!("cannot clean '{}'", machine.name);
+        summaries.push((machine.name.clone(), summary.with_context(error_context)?));
+    }
+    Ok(summaries)
+}
+
+fn clean_there(
+    engine: &mut FleetEngine,
+    machine: &FleetMachine,
+    session: Option<&str>,
+) -> Result<CleanSummary> {
+    let program_file = content_store::program_to_send(&own_program());
+    let program = content_store::send_program(engine, machine, &program_file)?;
+    let (folder, session) = (machine.folder.clone(), session.map(str::to_owned));
+    engine
+        .start_worker(&machine.name, &program.to_string_lossy(), &[ROLE_SUBCOMMAND])?
+        .request(&WorkerRequest::Clean { folder, session })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use super::attempt::{BUNDLE_PLACEHOLDER, PLAN_PATH, PROGRAM_PATH};
 use crate::machines::bundle::{BundleSource, FileBundle};
 use crate::machines::{FleetEngine, FleetMachine, SHARD_SUBCOMMAND, content_store};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_adapters::plan::{RelocationMap, SessionPlan};
 use speedwell_adapters::{SourceKind, own_program};
 use speedwell_config::fleet::{EngineKind, FleetFile};
@@ -27,7 +27,7 @@ const SYSTEM_FOLDERS: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/
 ///
 /// # Errors
 /// Fails with a message that names the obstacle and a remedy.
-pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
+pub fn check_sendable(plan: &SessionPlan) -> Result<()> {
     ensure!(
         plan.design.experiment.is_none()
             && !plan.jobs.iter().any(|job| job.source.kind == SourceKind::Load),
@@ -61,13 +61,12 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if a file is missing or the files are too large.
-pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
+pub fn gather_bundle(plan: &SessionPlan) -> Result<FileBundle> {
     let (mut sources, mut prefixes) = map_folders(plan_folders(plan))?;
     let sent_folders = sources.clone();
     for (index, from) in plan_programs(plan).into_iter().enumerate() {
-        let is_sent = sent_folders.iter().any(|source| match source {
-            BundleSource::Folder { from: folder, .. } => from.starts_with(folder),
-            _ => false,
+        let is_sent = sent_folders.iter().any(|source| {
+            matches!(source, BundleSource::Folder { from: folder, .. } if from.starts_with(folder))
         });
         if is_sent && !is_ignored(&from) {
             continue;
@@ -93,15 +92,13 @@ pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
 type FolderPair = (PathBuf, PathBuf);
 
 /// Returns what to send, and each folder with its path on the machine.
-fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<FolderPair>)> {
+fn map_folders(folders: PlanFolders) -> Result<(Vec<BundleSource>, Vec<FolderPair>)> {
     let sent_folders = outermost_folders(folders.sent);
     let (mut sources, mut prefixes) = (Vec::new(), Vec::new());
     for (index, root) in outermost_folders(folders.named).into_iter().enumerate() {
         let target = format!("files/{index}");
         for folder in sent_folders.iter().filter(|sent_folder| sent_folder.starts_with(&root)) {
-            let inside = folder
-                .strip_prefix(&root)?
-                .to_str()
+            let inside = (folder.strip_prefix(&root)?.to_str())
                 .with_context(|| format!("the name of '{}' is not UTF-8", folder.display()))?;
             let to = match inside {
                 "" => target.clone(),
@@ -131,13 +128,10 @@ impl PlanFolders {
     /// that may contain the file.
     fn add_file(&mut self, file: &Path, named: [&Path; 2]) {
         if let Some(folder) = file.parent() {
-            let root = project::project_root(folder).unwrap_or(folder);
-            self.add_folder(root.to_owned());
+            self.add_folder(project::project_root(folder).unwrap_or(folder).to_owned());
         }
-        let containing = named
-            .into_iter()
-            .filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
-        self.named.extend(containing.map(Path::to_owned));
+        let contains = |folder: &&Path| file.starts_with(folder) && *folder != Path::new("/");
+        self.named.extend(named.into_iter().filter(contains).map(Path::to_owned));
     }
 
     fn add_folder(&mut self, sent: PathBuf) {
@@ -180,27 +174,21 @@ fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 /// Returns the programs that the plan names by an absolute path outside the system folders. A name
 /// without a path refers to a program installed on the machine.
 fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
-    let is_user_program = |path: &PathBuf| {
+    let is_user_program = |path: &Path| {
         path.is_absolute()
             && path.is_file()
             && !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
     };
-    let programs = plan
-        .variants
-        .iter()
-        .flat_map(|variant| [variant.program.clone(), variant.artifact.clone()])
-        .flatten();
-    programs.filter(is_user_program).collect()
+    let variants = plan.variants.iter();
+    let programs = variants.flat_map(|variant| [&variant.program, &variant.artifact]).flatten();
+    programs.filter(|path| is_user_program(path)).cloned().collect()
 }
 
 /// Whether git ignores the program, as is usual for build output.
 fn is_ignored(program: &Path) -> bool {
-    let output = std::process::Command::new("git")
-        .arg("-C")
-        .arg(program.parent().unwrap_or(Path::new("/")))
-        .args(["check-ignore", "-q"])
-        .arg(program)
-        .output();
+    let mut git = std::process::Command::new("git");
+    git.arg("-C").arg(program.parent().unwrap_or(Path::new("/")));
+    let output = git.args(["check-ignore", "-q"]).arg(program).output();
     output.is_ok_and(|output| output.status.success())
 }
 
@@ -208,7 +196,7 @@ fn is_ignored(program: &Path) -> bool {
 ///
 /// # Errors
 /// Fails if the link cannot be created.
-fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
+fn link_program(session: &Path, bundle: &Path) -> Result<()> {
     let (from, to) = (bundle.join(PROGRAM_PATH), session.join(PROGRAM_PATH));
     if to.exists() {
         return Ok(());
@@ -228,7 +216,7 @@ const MAX_NAMED_FILES: usize = 5;
 pub(crate) fn warn_of_left_out(
     bundle: &FileBundle,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let skipped = &bundle.skipped_files;
     for reason in skipped.iter().take(MAX_NAMED_FILES) {
         listener.observe(&SessionEvent::Warning(&format!("not sent: {reason}")))?;
@@ -248,7 +236,7 @@ pub(crate) fn note_sending(
     bundle: &FileBundle,
     machine: &str,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let sentence = format!("sending to {machine}: {}, and the programs", bundle.folder_size);
     listener.observe(&SessionEvent::Note(&sentence))
 }
@@ -264,24 +252,32 @@ pub(crate) fn send_bundle(
     bundle: &FileBundle,
     session: &str,
     machine: &FleetMachine,
-) -> anyhow::Result<(PathBuf, PathBuf)> {
-    if !is_shared(file) {
-        return send_over_connection(engine, bundle, session, machine);
+) -> Result<(PathBuf, PathBuf)> {
+    if is_shared(file) {
+        let (folder, laid_out) = content_store::lay_out_locally(bundle, session, &machine.folder)?;
+        // The program configured for the machine takes precedence over the program in the bundle.
+        match &machine.binary {
+            Some(binary) => link_configured_program(binary, &folder)?,
+            None => link_program(&folder, &laid_out)?,
+        }
+        return Ok((folder, laid_out));
     }
-    let (folder, laid_out) = content_store::lay_out_locally(bundle, session, &machine.folder)?;
-    // The program configured for the machine takes precedence over the program in the bundle.
-    match &machine.binary {
-        Some(binary) => link_configured_program(binary, &folder)?,
-        None => link_program(&folder, &laid_out)?,
-    }
-    Ok((folder, laid_out))
+    let folder = machine.folder.to_string_lossy();
+    let program_file = content_store::program_to_send(&own_program());
+    let sent_program = content_store::send_program(engine, machine, &program_file)?;
+    let program = sent_program.to_string_lossy();
+    let arguments = [SHARD_SUBCOMMAND, "--receive", &folder];
+    let connection = engine.start_worker(&machine.name, &program, &arguments)?;
+    let result = connection
+        .use_streams(|writer, reader| content_store::send_bundle(bundle, session, writer, reader));
+    connection.finish(result)
 }
 
-/// Receiving end of `send_over_connection`: reads from stdin and answers on stdout.
+/// Receiving end of `send_bundle` over a connection: reads from stdin and answers on stdout.
 ///
 /// # Errors
 /// Fails if the connection breaks.
-pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
+pub fn receive_bundle(folder: &Path) -> Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
     let program = std::env::current_exe().context("cannot find this program")?;
     let link_received = |session: &Path, bundle: &Path| {
@@ -297,24 +293,7 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     content_store::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &link_received)
 }
 
-fn send_over_connection(
-    engine: &mut FleetEngine,
-    bundle: &FileBundle,
-    session: &str,
-    machine: &FleetMachine,
-) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let folder = machine.folder.to_string_lossy().into_owned();
-    let program_file = content_store::program_to_send(&own_program());
-    let sent_program = content_store::send_program(engine, machine, &program_file)?;
-    let program = sent_program.to_string_lossy();
-    let arguments = [SHARD_SUBCOMMAND, "--receive", &folder];
-    let connection = engine.start_worker(&machine.name, &program, &arguments)?;
-    let result = connection
-        .use_streams(|writer, reader| content_store::send_bundle(bundle, session, writer, reader));
-    connection.finish(result)
-}
-
-fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> {
+fn link_configured_program(program: &Path, folder: &Path) -> Result<()> {
     let link = folder.join(PROGRAM_PATH);
     let exists = link.exists();
     ensure!(

@@ -13,7 +13,7 @@ use super::attempt::{
     stop_marker,
 };
 use crate::machines::{JobId, LockTicket, MachineIdentity, MachineLock, clean, local};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd};
 use speedwell_engine::{AnalysisStoppingRule, attach_definitions, build_packages};
@@ -37,7 +37,7 @@ const MIN_REPORTED_WAIT: Duration = Duration::from_secs(60);
 /// # Errors
 /// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are
 /// recorded in the spool.
-pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
+pub fn perform_tasks(folder: &Path, tasks: &[String]) -> Result<()> {
     if tasks == ["-"] {
         let link = WorkerLink::open()?;
         loop {
@@ -64,10 +64,8 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
 
 /// Removes the sessions in the fleet folder that have not been written to for two weeks.
 fn remove_old_sessions(session: &Path) {
-    let fleet = session.ancestors().nth(2);
-    if let Some(fleet) =
-        fleet.filter(|_| session.parent().is_some_and(|parent| parent.ends_with("sessions")))
-    {
+    let is_in_fleet = session.parent().is_some_and(|parent| parent.ends_with("sessions"));
+    if let Some(fleet) = session.ancestors().nth(2).filter(|_| is_in_fleet) {
         // If the removal fails, the next worker tries again.
         let _ = clean::clean_folder(fleet, None);
     }
@@ -77,7 +75,7 @@ fn run_attempt(
     folder: &Path,
     request: &ShardRequest,
     mut copy: Option<Box<dyn Write + Send>>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let mut attempt: Option<(SessionPlan, SpoolWriter)> = None;
     // Create the spool early if the wait is long, because the spool reports the wait.
     let lock = wait_for_machine(folder, &mut |sentence| {
@@ -117,7 +115,7 @@ fn execution_options(
     folder: &Path,
     request: &ShardRequest,
     (plan, spool): (&SessionPlan, &mut SpoolWriter),
-) -> anyhow::Result<ExecuteOptions> {
+) -> Result<ExecuteOptions> {
     let mut options = ExecuteOptions {
         completed_slots: request.done.clone(),
         failed_slots: request.failed.clone(),
@@ -127,8 +125,7 @@ fn execution_options(
     for (job, block) in earlier_blocks(folder, request, plan) {
         spool.copy_block(job, &block)?;
         options.completed_slots.extend(&block.slots);
-        let failed = block.failures.iter().filter_map(|failure| failure.slot);
-        options.failed_slots.extend(failed);
+        options.failed_slots.extend(block.failures.iter().filter_map(|failure| failure.slot));
         options.previous_runs.extend(block.runs);
     }
     Ok(options)
@@ -138,7 +135,7 @@ fn begin_attempt(
     folder: &Path,
     request: &ShardRequest,
     copy: Option<Box<dyn Write + Send>>,
-) -> anyhow::Result<(SessionPlan, SpoolWriter)> {
+) -> Result<(SessionPlan, SpoolWriter)> {
     let mut plan = request.load_plan()?;
     attach_definitions(&mut plan)?;
     let (identity, environment) = MachineIdentity::of_this_machine();
@@ -173,10 +170,9 @@ fn begin_attempt(
 /// long. Returns `None` if the worker should stop.
 fn wait_for_machine(
     folder: &Path,
-    report: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-) -> anyhow::Result<Option<MachineLock>> {
-    let fleet = folder.ancestors().nth(2).unwrap_or(folder);
-    let mut ticket = LockTicket::exclusive(fleet)?;
+    report: &mut dyn FnMut(&str) -> Result<()>,
+) -> Result<Option<MachineLock>> {
+    let mut ticket = LockTicket::exclusive(folder.ancestors().nth(2).unwrap_or(folder))?;
     let (begin, mut is_reported) = (Instant::now(), false);
     loop {
         if let Some(lock) = ticket.try_acquire()? {
@@ -203,7 +199,7 @@ struct BlockGuard<'a> {
 
 impl BlockGuard<'_> {
     /// Fails if no other block may be started, and remembers the reason.
-    fn ensure_open(&mut self) -> anyhow::Result<()> {
+    fn ensure_open(&mut self) -> Result<()> {
         let ShardRequest { number, attempt, .. } = *self.request;
         let successor = (attempt + 1..attempt + 4)
             .find(|successor| attempt_spool_path(self.folder, number, *successor).exists());
@@ -221,7 +217,7 @@ impl BlockGuard<'_> {
 }
 
 impl SessionObserver for BlockGuard<'_> {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         if matches!(event, SessionEvent::BlockDone { .. }) {
             self.ensure_open()?;
         }
@@ -236,14 +232,13 @@ const WORKER_EXIT_GRACE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// Fails if a request cannot be saved or the worker cannot be started.
-pub(crate) fn launch_worker(folder: &Path, requests: &[String]) -> anyhow::Result<JobId> {
+pub(crate) fn launch_worker(folder: &Path, requests: &[String]) -> Result<JobId> {
     let _ = fs::remove_file(stop_marker(folder));
     let mut tasks: Vec<u32> = Vec::new();
     for request in requests {
         let next = tasks.last().map_or(0, |last| last + 1);
-        let task = (next..)
-            .find(|&task| !request_path(folder, task).exists())
-            .context("too many requests")?;
+        let free_task = (next..).find(|&task| !request_path(folder, task).exists());
+        let task = free_task.context("too many requests")?;
         let file = request_path(folder, task);
         fs::write(&file, request).with_context(|| format!("cannot write '{}'", file.display()))?;
         tasks.push(task);
@@ -268,7 +263,7 @@ pub(crate) fn launch_worker(folder: &Path, requests: &[String]) -> anyhow::Resul
 ///
 /// # Errors
 /// Fails if a spool cannot be read or nothing reads the output.
-pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyhow::Result<bool> {
+pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> Result<bool> {
     let (name, spools) = arguments.split_first().context("no worker is named")?;
     let job = JobId(name.clone());
     let is_spool_name =
@@ -310,7 +305,7 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
 ///
 /// # Errors
 /// Fails if the worker belongs to another user.
-pub(crate) fn end_worker(folder: &Path, job: &JobId) -> anyhow::Result<()> {
+pub(crate) fn end_worker(folder: &Path, job: &JobId) -> Result<()> {
     let _ = fs::write(stop_marker(folder), "");
     local::end_worker(job, WORKER_EXIT_GRACE)
 }

@@ -6,15 +6,15 @@
 //! out. Lists are checked when a bundle is gathered and when it is unpacked. Start at
 //! [`FileBundle::gather`]; [`super::content_store`] is the receiving end.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ring::digest::{self, SHA256};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Size limit for all benchmark files together. A folder that exceeds the limit probably contains
@@ -112,7 +112,7 @@ impl FileBundle {
     /// # Errors
     /// Fails if a program or a folder cannot be read, or if the files exceed
     /// [`MAX_BENCHMARK_BYTES`].
-    pub fn gather(sources: &[BundleSource]) -> anyhow::Result<FileBundle> {
+    pub fn gather(sources: &[BundleSource]) -> Result<FileBundle> {
         let mut bundle = FileBundle::default();
         let mut benchmark_files: Vec<(u64, PathBuf)> = Vec::new();
         for source in sources {
@@ -131,15 +131,12 @@ impl FileBundle {
                     let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
                     bundle.add_file(&path, to.clone(), &folder)?;
                 }
-                BundleSource::Text { text, to } => bundle.add_entry(
-                    BundleEntry {
-                        path: to.clone(),
-                        is_program: false,
-                        sha256: encode_hex(digest::digest(&SHA256, text.as_bytes()).as_ref()),
-                        bytes: text.len() as u64,
-                    },
-                    ContentSource::Text(text.clone()),
-                ),
+                BundleSource::Text { text, to } => {
+                    let (path, bytes) = (to.clone(), text.len() as u64);
+                    let sha256 = encode_hex(digest::digest(&SHA256, text.as_bytes()).as_ref());
+                    let entry = BundleEntry { path, is_program: false, sha256, bytes };
+                    bundle.add_entry(entry, ContentSource::Text(text.clone()));
+                }
             }
         }
         bundle.folder_size = BundleSize {
@@ -154,16 +151,15 @@ impl FileBundle {
     }
 
     /// Adds a file of a folder and returns its size.
-    fn add_folder_file(&mut self, file: &Path, folder: &Path, to: &str) -> anyhow::Result<u64> {
+    fn add_folder_file(&mut self, file: &Path, folder: &Path, to: &str) -> Result<u64> {
         let path = folder.join(file);
-        let relative_path = file
-            .to_str()
-            .with_context(|| format!("'{}' has a name that is not UTF-8", path.display()))?;
+        let name_error = || format!("'{}' has a name that is not UTF-8", path.display());
+        let relative_path = file.to_str().with_context(name_error)?;
         self.add_file(&path, format!("{to}/{relative_path}"), folder)
     }
 
     /// Adds a file and returns its size. The file must be in `folder`.
-    fn add_file(&mut self, from: &Path, to: String, folder: &Path) -> anyhow::Result<u64> {
+    fn add_file(&mut self, from: &Path, to: String, folder: &Path) -> Result<u64> {
         let error_context = || format!("cannot send '{}'", from.display());
         let real_path = fs::canonicalize(from).with_context(error_context)?;
         let folder = fs::canonicalize(folder).with_context(error_context)?;
@@ -200,7 +196,7 @@ impl FileBundle {
     ///
     /// # Errors
     /// Fails if the file cannot be opened, or if the bundle has no content with this digest.
-    pub fn open_content(&self, sha256: &str) -> anyhow::Result<Box<dyn Read + '_>> {
+    pub fn open_content(&self, sha256: &str) -> Result<Box<dyn Read + '_>> {
         Ok(match self.contents.get(sha256) {
             Some(ContentSource::File(path)) => Box::new(
                 File::open(path).with_context(|| format!("cannot read '{}'", path.display()))?,
@@ -238,52 +234,38 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
 /// Fails if the list is not sorted or a digest is malformed. Also fails if a path is absolute, is
 /// not normalized, leaves the folder or occurs twice, or if one of its parent folders is listed as
 /// a file.
-pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
+pub fn validate_entries(entries: &[BundleEntry]) -> Result<()> {
     for pair in entries.windows(2) {
         ensure!(pair[0].path < pair[1].path, "the bundle has two files named '{}'", pair[1].path);
     }
     let is_digest = |text: &str| {
         text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
+    let paths: BTreeSet<&Path> = entries.iter().map(|entry| Path::new(&entry.path)).collect();
     for entry in entries {
-        let path = Path::new(&entry.path);
-        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        let is_normalized = !entry.path.is_empty()
-            && !entry.path.contains(['\n', '\0'])
-            && !entry.path.ends_with('/')
-            && !entry.path.contains("//")
-            && !entry.path.split('/').any(|part| part == ".");
+        let is_name = |part: &str| !["", ".", ".."].contains(&part);
         ensure!(
-            is_inside && is_normalized,
+            entry.path.split('/').all(is_name) && !entry.path.contains(['\n', '\0']),
             "the bundle has an invalid path '{}'",
             entry.path.escape_debug()
         );
         ensure!(is_digest(&entry.sha256), "'{}' has no valid digest", entry.path);
-        let mut parents = path.ancestors().skip(1);
-        let is_file = |parent: &Path| {
-            let parent_entry = entries.binary_search_by(|entry| {
-                Path::new(&entry.path).as_os_str().cmp(parent.as_os_str())
-            });
-            parent_entry.is_ok()
-        };
-        ensure!(!parents.any(is_file), "'{}' is inside a file", entry.path);
+        let mut parents = Path::new(&entry.path).ancestors().skip(1);
+        ensure!(!parents.any(|parent| paths.contains(parent)), "'{}' is inside a file", entry.path);
     }
     Ok(())
 }
 
 /// Enforces [`MAX_BENCHMARK_BYTES`]. The error names the largest files.
-fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
+fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> Result<()> {
     let total: u64 = files.iter().map(|(bytes, _)| bytes).sum();
     if total <= MAX_BENCHMARK_BYTES {
         return Ok(());
     }
     files.sort();
-    let largest: Vec<String> = files
-        .iter()
-        .rev()
-        .take(5)
-        .map(|(bytes, path)| format!("  {} MiB  {}", bytes >> 20, path.display()))
-        .collect();
+    let describe =
+        |(bytes, path): &(u64, PathBuf)| format!("  {} MiB  {}", bytes >> 20, path.display());
+    let largest: Vec<String> = files.iter().rev().take(5).map(describe).collect();
     bail!(
         "the benchmark folders hold {} MiB, but at most {} MiB are sent to a machine; the largest \
          files:\n{}\nhint: exclude them with git's ignore files, or put a 'speedwell.toml' into \
@@ -295,7 +277,7 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
 }
 
 /// Lists the files of a folder, as paths relative to the folder.
-fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     if let Some(files) = list_git_files(folder) {
         // Git lists a deleted file until the deletion is staged.
         return Ok(files.into_iter().filter(|file| folder.join(file).exists()).collect());
@@ -330,12 +312,9 @@ fn is_fleet_folder(folder: &Path) -> bool {
 
 /// Lists the files that git tracks or does not ignore. Returns `None` outside a repository.
 fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .output()
-        .ok()?;
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["ls-files", "-z", "--cached", "--others"]);
+    let output = git.arg("--exclude-standard").output().ok()?;
     let names = String::from_utf8(output.stdout).ok()?;
     let files: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
     // If git lists no files, it ignores the whole folder. The user named the folder explicitly, so

@@ -87,11 +87,10 @@ impl ContentStore {
     /// content of these objects is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
-            let (sent_program, object) =
-                (self.folder.join(program_path(&entry.sha256)), self.object_path(&entry.sha256));
-            if sent_program.is_file()
-                && create_private_folder(object.parent().unwrap_or(&self.folder)).is_ok()
-            {
+            let sent_program = self.folder.join(program_path(&entry.sha256));
+            let object = self.object_path(&entry.sha256);
+            let object_folder = object.parent().unwrap_or(&self.folder);
+            if sent_program.is_file() && create_private_folder(object_folder).is_ok() {
                 // If the link cannot be created, the program is treated as missing and is sent.
                 let _ = fs::hard_link(sent_program, object);
             }
@@ -159,8 +158,7 @@ impl ContentStore {
             bail!("its object is damaged: the digest is {actual_digest}");
         }
         let path = folder.join(&entry.path);
-        let parent = path.parent().unwrap_or(folder);
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(folder))?;
         let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
         // Hard-link programs: they are large, and nothing writes to them.
         if entry.is_program && fs::hard_link(&object, &path).is_ok() {
@@ -189,8 +187,7 @@ impl ContentStore {
 /// another user.
 fn create_private_folder(folder: &Path) -> Result<()> {
     let error_context = || format!("cannot use the folder '{}'", folder.display());
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(error_context)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(error_context)?;
     let metadata = fs::symlink_metadata(folder).with_context(error_context)?;
     let user_id = rustix::process::geteuid().as_raw();
     ensure!(
@@ -349,19 +346,15 @@ pub fn send_program(
     let digest = hash_reader(&mut bytes)?;
     let path = machine.folder.join(program_path(&digest));
     let (remote_path, folder) = (path.to_string_lossy(), machine.folder.to_string_lossy());
-    let digest_command = engine.start_command(
-        &machine.name,
-        &["/bin/sh", "-c", DIGEST_SCRIPT, "look", &remote_path, &folder],
-    )?;
+    let look = ["/bin/sh", "-c", DIGEST_SCRIPT, "look", &remote_path, &folder];
+    let digest_command = engine.start_command(&machine.name, &look)?;
     let remote_digest = send_and_read(digest_command, &mut io::empty())?;
     if remote_digest.split_whitespace().next() == Some(digest.as_str()) {
         return Ok(path);
     }
     bytes.rewind()?;
-    let receive_command = engine.start_command(
-        &machine.name,
-        &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &remote_path],
-    )?;
+    let receive = ["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &remote_path];
+    let receive_command = engine.start_command(&machine.name, &receive)?;
     send_and_read(receive_command, &mut bytes).context("cannot send the program")?;
     Ok(path)
 }
@@ -369,8 +362,7 @@ pub fn send_program(
 /// Returns the path, relative to the fleet folder, of a program sent by [`send_program`]. Programs
 /// in bundles have other paths.
 fn program_path(digest: &str) -> PathBuf {
-    let name = format!("speedwell-{}", &digest[..NAME_DIGITS]);
-    Path::new("programs").join(name)
+    Path::new("programs").join(format!("speedwell-{}", &digest[..NAME_DIGITS]))
 }
 
 /// Sends input over a connection and returns the output.

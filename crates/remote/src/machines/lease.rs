@@ -181,7 +181,7 @@ impl SlurmEngine {
     }
 
     /// Returns the job's rows in the queue, in the form `NUMBER+COMPONENT|STATE|NODES|REASON`.
-    fn query_queue(&self, name: &str) -> Result<String> {
+    pub(super) fn query_queue(&self, name: &str) -> Result<String> {
         let mut squeue = self.slurm_command("squeue");
         squeue.args(["-h", "--me", "-o", "%i|%T|%N|%r"]);
         run_program(squeue.arg(format!("--name={name}")))
@@ -206,13 +206,6 @@ impl SlurmEngine {
             "--cpu-bind=none".to_owned(),
         ];
         Some(options.into_iter().chain(group).chain(frequency).collect())
-    }
-
-    pub(super) fn describe_allocation(
-        &self,
-        allocation: &MachineAllocation,
-    ) -> Result<Option<String>> {
-        Ok(describe_queue_state(&self.query_queue(&allocation.name)?))
     }
 
     pub(super) fn release_allocation(&self, allocation: &MachineAllocation) -> Result<bool> {
@@ -248,7 +241,7 @@ fn is_active(queue: &str) -> bool {
 
 /// Returns the job's number and state, and why the job has not started. Returns `None` if the queue
 /// has no rows for the job.
-fn describe_queue_state(queue: &str) -> Option<String> {
+pub(super) fn describe_queue_state(queue: &str) -> Option<String> {
     let [id, state, ..]: [&str; 4] = split_row(queue.lines().next()?);
     let job = id.split_once('+').map_or(id, |(job, _)| job);
     let reason_clause = match pending_reason(queue) {

@@ -160,15 +160,12 @@ fn describe_process(process: u32) -> Option<String> {
     let command_line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     let command_line = String::from_utf8_lossy(&command_line).into_owned();
     let mut arguments = command_line.split('\0').filter(|word| !word.is_empty());
-    let program = arguments.next()?.rsplit('/').next()?.to_owned();
+    let program = arguments.next()?.rsplit('/').next()?;
     let user = fs::metadata(format!("/proc/{process}")).ok()?.uid();
     let command = arguments.next();
     let subcommand = arguments.next().filter(|_| command == Some(WORKER_COMMAND));
-    let arguments: Vec<String> = [program]
-        .into_iter()
-        .chain(command.into_iter().chain(subcommand).map(str::to_owned))
-        .collect();
-    Some(format!("process {process} of user {user} ({})", arguments.join(" ")))
+    let words: Vec<&str> = [Some(program), command, subcommand].into_iter().flatten().collect();
+    Some(format!("process {process} of user {user} ({})", words.join(" ")))
 }
 
 /// Opens the lock file, and creates it if it is missing. All users must be able to use a file that

@@ -11,20 +11,20 @@ pub mod bundle;
 pub mod check;
 pub mod clean;
 pub mod content_store;
-mod identity;
 mod lease;
 pub(crate) mod local;
 mod lock;
 mod slurm;
 mod ssh;
 
-pub use identity::MachineIdentity;
+pub use check::MachineIdentity;
 pub use lease::{AllocationLease, LeaseComponent};
 pub use local::{JobId, LocalEngine, SHARD_SUBCOMMAND};
 pub use lock::{LockTicket, MachineLock};
 pub use slurm::SlurmEngine;
 pub use ssh::{STILL_RUNNING, SshEngine};
 
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use speedwell_config::fleet::{EngineKind, FleetFile, MachineEntry, MachineSelector};
 use speedwell_machine::worker::{WORKER_COMMAND, WorkerConnection};
@@ -75,10 +75,7 @@ impl FleetMachine {
     ///
     /// # Errors
     /// Fails with a hint if no machine has one of them.
-    pub fn ensure_known(
-        selector: &MachineSelector,
-        machines: &[FleetMachine],
-    ) -> anyhow::Result<()> {
+    pub fn ensure_known(selector: &MachineSelector, machines: &[FleetMachine]) -> Result<()> {
         let mut names: Vec<String> = (machines.iter())
             .flat_map(|machine| [&machine.name].into_iter().chain(&machine.labels))
             .cloned()
@@ -149,18 +146,21 @@ impl FleetEngine {
     /// Creates the engine that the file describes.
     pub fn from_file(file: &FleetFile) -> FleetEngine {
         let folder = file.folder.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+        let machine = |entry: &MachineEntry| FleetMachine {
+            name: entry.name.clone(),
+            labels: entry.labels.clone(),
+            state: MachineState::Free,
+            folder: entry.folder.clone().unwrap_or_else(|| folder.clone()),
+            binary: entry.binary.clone(),
+        };
+        let machines = file.machines.iter().map(machine).collect();
         match file.engine {
             EngineKind::Slurm => {
                 let (options, entries) = (file.slurm.clone(), file.machines.clone());
                 FleetEngine::Slurm(SlurmEngine::new(options, folder, entries))
             }
-            EngineKind::Ssh => FleetEngine::Ssh(SshEngine::new(
-                listed_machines(file, &folder),
-                file.ssh_config.clone(),
-            )),
-            EngineKind::Local => {
-                FleetEngine::Local(LocalEngine::new(listed_machines(file, &folder)))
-            }
+            EngineKind::Ssh => FleetEngine::Ssh(SshEngine::new(machines, file.ssh_config.clone())),
+            EngineKind::Local => FleetEngine::Local(LocalEngine::new(machines)),
         }
     }
 
@@ -168,7 +168,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn list_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+    pub fn list_machines(&mut self) -> Result<Vec<FleetMachine>> {
         match self {
             FleetEngine::Local(local) => Ok(local.machines.clone()),
             FleetEngine::Ssh(ssh) => Ok(ssh.list_machines()),
@@ -180,7 +180,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn known_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+    pub fn known_machines(&mut self) -> Result<Vec<FleetMachine>> {
         match self {
             FleetEngine::Ssh(ssh) => Ok(ssh.machines.clone()),
             FleetEngine::Local(_) | FleetEngine::Slurm(_) => self.list_machines(),
@@ -191,7 +191,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine rejects the batch or the machine cannot be reached.
-    pub fn submit(&mut self, batch: &TaskBatch) -> anyhow::Result<SubmittedJob> {
+    pub fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {
         match self {
             FleetEngine::Local(local) => local.submit(batch),
             FleetEngine::Ssh(ssh) => ssh.submit(batch),
@@ -211,18 +211,16 @@ impl FleetEngine {
         folder: &Path,
         (job, spools): (&JobId, &[String]),
         follows: bool,
-    ) -> anyhow::Result<Option<ChildStdout>> {
-        match self {
-            FleetEngine::Ssh(ssh) => ssh.reconnect_job(machine, folder, (job, spools), follows),
-            FleetEngine::Local(_) | FleetEngine::Slurm(_) => Ok(None),
-        }
+    ) -> Result<Option<ChildStdout>> {
+        let FleetEngine::Ssh(ssh) = self else { return Ok(None) };
+        ssh.reconnect_job(machine, folder, (job, spools), follows)
     }
 
     /// Queries the states of several jobs at once. Returns the states in the order of the jobs.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn job_states(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
+    pub fn job_states(&mut self, jobs: &[JobId]) -> Result<Vec<JobState>> {
         match self {
             FleetEngine::Local(local) => Ok(jobs.iter().map(|job| local.job_state(job)).collect()),
             FleetEngine::Ssh(ssh) => Ok(jobs.iter().map(|job| ssh.job_state(job)).collect()),
@@ -245,7 +243,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn cancel_jobs(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
+    pub fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         match self {
             FleetEngine::Local(local) => local.cancel_jobs(jobs),
             FleetEngine::Ssh(ssh) => ssh.cancel_jobs(jobs),
@@ -264,12 +262,10 @@ impl FleetEngine {
         &mut self,
         name: &str,
         components: &[LeaseComponent],
-        on_wait: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Option<AllocationLease>> {
-        match self {
-            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
-            FleetEngine::Slurm(slurm) => slurm.acquire_lease(name, components, on_wait).map(Some),
-        }
+        on_wait: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<Option<AllocationLease>> {
+        let FleetEngine::Slurm(slurm) = self else { return Ok(None) };
+        slurm.acquire_lease(name, components, on_wait).map(Some)
     }
 
     /// From now on, the engine starts work on the machines of this allocation as Slurm job steps
@@ -287,25 +283,18 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn describe_allocation(
-        &self,
-        allocation: &MachineAllocation,
-    ) -> anyhow::Result<Option<String>> {
-        match self {
-            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
-            FleetEngine::Slurm(slurm) => slurm.describe_allocation(allocation),
-        }
+    pub fn describe_allocation(&self, allocation: &MachineAllocation) -> Result<Option<String>> {
+        let FleetEngine::Slurm(slurm) = self else { return Ok(None) };
+        Ok(lease::describe_queue_state(&slurm.query_queue(&allocation.name)?))
     }
 
     /// Ends an allocation, whichever process owns it. Returns whether the allocation existed.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
-    pub fn release_allocation(&mut self, allocation: &MachineAllocation) -> anyhow::Result<bool> {
-        match self {
-            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(false),
-            FleetEngine::Slurm(slurm) => slurm.release_allocation(allocation),
-        }
+    pub fn release_allocation(&mut self, allocation: &MachineAllocation) -> Result<bool> {
+        let FleetEngine::Slurm(slurm) = self else { return Ok(false) };
+        slurm.release_allocation(allocation)
     }
 
     /// Starts a worker on a machine. `program` is the path of this executable on that machine. The
@@ -318,7 +307,7 @@ impl FleetEngine {
         machine: &str,
         program: &str,
         arguments: &[&str],
-    ) -> anyhow::Result<WorkerConnection> {
+    ) -> Result<WorkerConnection> {
         let command = [&[program, WORKER_COMMAND][..], arguments].concat();
         WorkerConnection::new(self.start_command(machine, &command)?)
     }
@@ -328,7 +317,7 @@ impl FleetEngine {
     ///
     /// # Errors
     /// Fails if the machine is not part of this fleet or nothing can be started.
-    pub fn start_command(&mut self, machine: &str, arguments: &[&str]) -> anyhow::Result<Child> {
+    pub fn start_command(&mut self, machine: &str, arguments: &[&str]) -> Result<Child> {
         match self {
             FleetEngine::Local(local) => local.start_command(machine, arguments),
             FleetEngine::Ssh(ssh) => ssh.start_command(machine, arguments),
@@ -338,20 +327,8 @@ impl FleetEngine {
 }
 
 /// Checks that a machine is part of the fleet.
-fn ensure_in_fleet(machines: &[FleetMachine], name: &str) -> anyhow::Result<()> {
+fn ensure_in_fleet(machines: &[FleetMachine], name: &str) -> Result<()> {
     let is_known = machines.iter().any(|machine| machine.name == name);
     anyhow::ensure!(is_known, "unknown machine '{name}'");
     Ok(())
-}
-
-/// Returns the machines listed in the file; `folder` is the default fleet folder.
-fn listed_machines(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
-    let machine = |entry: &MachineEntry| FleetMachine {
-        name: entry.name.clone(),
-        labels: entry.labels.clone(),
-        state: MachineState::Free,
-        folder: entry.folder.clone().unwrap_or_else(|| folder.to_owned()),
-        binary: entry.binary.clone(),
-    };
-    file.machines.iter().map(machine).collect()
 }

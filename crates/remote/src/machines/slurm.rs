@@ -33,7 +33,7 @@ const CONTROLLER_UNREACHABLE: &str = "Unable to contact slurm controller";
 const DEFAULT_MAX_ARRAY_SIZE: u32 = 1001;
 
 /// The Slurm scheduler.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SlurmEngine {
     options: SlurmOptions,
     folder: PathBuf,
@@ -55,14 +55,7 @@ impl SlurmEngine {
         folder: PathBuf,
         configured_machines: Vec<MachineEntry>,
     ) -> SlurmEngine {
-        SlurmEngine {
-            options,
-            folder,
-            configured_machines,
-            conf: None,
-            array_limit: None,
-            allocation: None,
-        }
+        SlurmEngine { options, folder, configured_machines, ..SlurmEngine::default() }
     }
 
     /// Makes Slurm's programs use this configuration.
@@ -147,17 +140,15 @@ impl SlurmEngine {
         };
         let minutes = time.map(|time| (time.as_secs().div_ceil(60)).to_string());
         let cores = core_spec.map(|cores| cores.to_string());
-        [
+        let options = [
             option("partition", partition),
             option("account", account),
             option("reservation", reservation),
             option("time", &minutes),
             option("cpu-freq", cpu_freq),
             option("core-spec", &cores),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        ];
+        options.into_iter().flatten().collect()
     }
 
     /// Queries the states of all jobs with one call of squeue.
@@ -199,14 +190,11 @@ impl SlurmEngine {
             return Ok(limit);
         }
         let config = run_program(self.slurm_command("scontrol").args(["show", "config"]))?;
-        let limit = config
-            .lines()
-            .find_map(|line| {
-                let (key, value) = line.split_once('=')?;
-                (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
-            })
-            .unwrap_or(DEFAULT_MAX_ARRAY_SIZE)
-            .max(1);
+        let configured = config.lines().find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
+        });
+        let limit = configured.unwrap_or(DEFAULT_MAX_ARRAY_SIZE).max(1);
         self.array_limit = Some(limit);
         Ok(limit)
     }
@@ -326,12 +314,10 @@ pub(super) fn run_program(command: &mut Command) -> Result<String> {
 /// Runs a program with this input and returns its output.
 fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     let program = Path::new(command.get_program()).display().to_string();
-    let mut child = (command.stdin(Stdio::piped()).stdout(Stdio::piped()))
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| {
-            format!("cannot start '{program}'\nhint: install Slurm's programs on this machine, too")
-        })?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| {
+        format!("cannot start '{program}'\nhint: install Slurm's programs on this machine, too")
+    })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input has failed. Its status and stderr give the reason.
         let _ = stdin.write_all(input.as_bytes());

@@ -11,7 +11,7 @@ use super::{
     FleetMachine, JobId, JobState, MachineState, SHARD_SUBCOMMAND, SubmittedJob, TaskBatch,
     ensure_in_fleet,
 };
-use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
+use crate::roles::worker::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use speedwell_machine::worker::{
@@ -25,22 +25,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Options of every connection: no prompts, no forwarding, and a timeout of 15 s for a machine that
-/// stops responding. ssh may use the user's ControlMaster connection, but creates none: a new one
-/// would outlive us, and its end would break all connections through it.
-const SSH_OPTIONS: [&str; 13] = [
-    "-T",
-    "-a",
-    "-x",
-    "-o",
+/// Options of every connection, besides `-T -a -x`: no prompts, no forwarding, and a timeout of 15 s
+/// for a machine that stops responding. ssh may use the user's ControlMaster connection, but creates
+/// none: a new one would outlive us, and its end would break all connections through it.
+const SSH_OPTIONS: [&str; 5] = [
     "BatchMode=yes",
-    "-o",
     "ConnectTimeout=10",
-    "-o",
     "ServerAliveInterval=5",
-    "-o",
     "ServerAliveCountMax=3",
-    "-o",
     "ControlMaster=no",
 ];
 /// Exit status of ssh when the connection itself fails.
@@ -246,14 +238,14 @@ impl SshEngine {
 
     pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
         ensure_in_fleet(&self.machines, machine)?;
-        let child = spawn_connected(&mut self.ssh_command(machine, arguments));
-        child.context("cannot start 'ssh'")
+        spawn_connected(&mut self.ssh_command(machine, arguments)).context("cannot start 'ssh'")
     }
 
     /// Builds an ssh command for a machine. Quotes the arguments for the shell that sshd starts.
     fn ssh_command(&self, machine: &str, arguments: &[&str]) -> Command {
         let mut ssh = Command::new("ssh");
-        ssh.args(SSH_OPTIONS);
+        ssh.args(["-T", "-a", "-x"]);
+        ssh.args(SSH_OPTIONS.into_iter().flat_map(|option| ["-o", option]));
         if let Some(config) = &self.config {
             ssh.arg("-F").arg(config);
         }

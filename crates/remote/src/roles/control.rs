@@ -2,7 +2,7 @@
 //! run where and whether they are being measured, waits for the end, cancels, and cleans up. Start
 //! at [`PlacedSession::find`].
 
-use crate::fleet::detached::clean_machines;
+use crate::fleet::clean_machines;
 use crate::machines::clean::CleanSummary;
 use crate::machines::{FleetEngine, FleetMachine, MachineState};
 use anyhow::{Context, Result, ensure};
@@ -89,12 +89,11 @@ impl PlacedSession {
             _ => return Ok(MeasuringProcess::Interrupted),
         }
         let recorder = store.recording_process(self.number)?;
-        Ok(match recorder.as_ref().map(ProcessIdentity::has_ended) {
-            Some(Some(true)) => MeasuringProcess::Interrupted,
-            Some(Some(false)) => {
-                MeasuringProcess::Here(recorder.map_or(0, |identity| identity.pid))
-            }
-            Some(None) | None => MeasuringProcess::Elsewhere,
+        let has_ended = recorder.as_ref().and_then(ProcessIdentity::has_ended);
+        Ok(match (recorder, has_ended) {
+            (_, Some(true)) => MeasuringProcess::Interrupted,
+            (Some(recorder), Some(false)) => MeasuringProcess::Here(recorder.pid),
+            _ => MeasuringProcess::Elsewhere,
         })
     }
 
@@ -199,20 +198,17 @@ impl PlacedSession {
             self.placement.machines.iter().filter_map(|placed| {
                 fleet_machines.iter().find(|machine| machine.name == placed.name)
             });
-        let session = self
-            .placement
-            .session()
+        let session = (self.placement.session())
             .context("the location of the session's files on its machines is unknown")?;
         clean_machines(&mut engine, session_machines.cloned(), Some(session), &self.file)
     }
 }
 
 fn unavailable_reason(machines: &[FleetMachine], name: &str) -> Option<String> {
-    let Some(machine) = machines.iter().find(|machine| machine.name == name) else {
-        return Some("it has left the fleet".to_owned());
-    };
-    match &machine.state {
-        MachineState::Unfit(reason) => Some(reason.clone()),
-        MachineState::Free | MachineState::Busy => None,
+    let machine = machines.iter().find(|machine| machine.name == name);
+    match machine.map(|machine| &machine.state) {
+        None => Some("it has left the fleet".to_owned()),
+        Some(MachineState::Unfit(reason)) => Some(reason.clone()),
+        Some(MachineState::Free | MachineState::Busy) => None,
     }
 }

@@ -1,33 +1,37 @@
 //! Performs one run of an experiment whose roles run on different machines. Each role has its own
 //! connection to this process. Services start before the target, and the load machines send the
 //! load. Start at [`perform_placed_run`]; [`keep_services`] runs services that several runs share.
+//! [`RoleConnection::open`] connects this process to one role on another machine.
 //!
 //! The folder of the definition file lies elsewhere on the machines, so a [`FolderMapping`] rewrites
 //! the paths of the programs that are started there.
 
-use super::connection::RoleConnection;
-use crate::load::LoadGenerators;
-use crate::machines::FleetEngine;
-use crate::messages::{
-    LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
+use super::worker::{
+    LoadReply, ROLE_SUBCOMMAND, RequestedLoad, ServiceRequest, TargetRequest, WorkerEvent,
     WorkerRequest,
 };
+use crate::load::LoadGenerators;
+use crate::machines::FleetEngine;
 use anyhow::{Result, bail};
+use speedwell_adapters::plan::RelocationMap;
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::execution::experiment::{
-    self, RunReport, StageResult, stage_failure, wait_for_loss,
+    self, RunReport, StageResult, stage_error, stage_failure, wait_for_loss,
 };
 use speedwell_engine::execution::load::{build_job, wrap_measured};
 use speedwell_load::load::LoadShare;
 use speedwell_machine::process;
-use speedwell_model::MachinePlacement;
+use speedwell_machine::worker::WorkerConnection;
 use speedwell_model::assignment::{
     BackingService, PlaceholderValue, ProofSource, RunAssignment, ScopedServices, TargetProgram,
 };
 use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
+use speedwell_model::{MachinePlacement, PlacedMachine};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,8 +47,7 @@ pub fn perform_placed_run(
     seed: u64,
 ) -> RunReport {
     let mut report = RunReport::default();
-    let result = run_placed(assignment, placement, seed, &mut report);
-    report.performed.failure = result.err();
+    report.performed.failure = run_placed(assignment, placement, seed, &mut report).err();
     report
 }
 
@@ -67,10 +70,7 @@ fn run_placed(
         _ => None,
     };
     let end_result = run.services.end_all(report);
-    match lost_service {
-        Some(failure) => Err(failure),
-        None => result.and(end_result),
-    }
+    lost_service.map_or_else(|| result.and(end_result), Err)
 }
 
 /// Starts services, reports their addresses through `ready`, and keeps them alive until this
@@ -101,8 +101,7 @@ fn keep_placed_services(
         ready(&services.placeholders[known_count..]);
         wait_for_loss(|| services.find_failure())
     });
-    let end_result = services.end_all(report);
-    result.and(end_result)
+    result.and(services.end_all(report))
 }
 
 /// Services on the machines where they are placed.
@@ -122,8 +121,7 @@ impl<'a> PlacedServices<'a> {
         placement: &'a MachinePlacement,
         kept: &[PlaceholderValue],
     ) -> StageResult<PlacedServices<'a>> {
-        let file = FleetFile::read(&placement.fleet)
-            .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+        let file = FleetFile::read(&placement.fleet).map_err(stage_error(RunStage::Start))?;
         let host = ("target.host".to_owned(), placement.of_target().address.to_string());
         Ok(PlacedServices {
             placement,
@@ -225,8 +223,7 @@ impl PlacedRun<'_> {
                 }
                 WorkerEvent::StopLoad => {}
                 WorkerEvent::Done(outcome) => {
-                    let RoleOutcome { performed, load } = *outcome;
-                    (report.performed, report.load) = (performed, load);
+                    *report = *outcome;
                     let failure = report.performed.failure.take();
                     return failure
                         .map_or(Ok(()), |failure| Err(self.attribute_failure(&target, failure)));
@@ -267,21 +264,17 @@ impl PlacedRun<'_> {
             (machine.name.clone(), machine.program.clone())
         });
         let engine = FleetEngine::from_file(file).within_allocation(placement.allocation.as_ref());
-        let mut generators = LoadGenerators::on_machines(engine, machines);
-        let job = build_job(
-            &generators.combined_spec(&load_request.spec),
-            load_request.seed,
-            LoadShare::ONLY,
-        )?;
-        let alarms: Vec<&AtomicBool> =
-            (started.iter().chain([target])).map(RoleConnection::alarm).collect();
+        let mut generators = LoadGenerators { engine, machines: machines.collect() };
+        let spec = generators.combined_spec(&load_request.spec);
+        let job = build_job(&spec, load_request.seed, LoadShare::ONLY)?;
+        let roles = started.iter().chain([target]);
+        let alarms: Vec<&AtomicBool> = roles.map(|role| &*role.alarm).collect();
         let result = process::with_stop_flag(
             || alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed)),
             |stop| generators.send_load(&job, stop, &mut |_| ()),
         )?;
-        if let Some((part, reason)) =
-            (result.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
-        {
+        let lost = result.parts.iter().find_map(|part| Some((part, part.lost.as_ref()?)));
+        if let Some((part, reason)) = lost {
             bail!(
                 "load from '{}': connection lost after {} requests: {reason}",
                 part.machine,
@@ -333,12 +326,7 @@ impl FolderMapping<'_> {
     }
 
     fn map_path(self, path: &Path) -> PathBuf {
-        match path.strip_prefix(self.from) {
-            // Joining an empty path would append a slash.
-            Ok(inside) if inside.as_os_str().is_empty() => self.to.to_owned(),
-            Ok(inside) => self.to.join(inside),
-            Err(_) => path.to_owned(),
-        }
+        RelocationMap::new([(self.from.to_owned(), self.to.to_owned())]).map_path(path)
     }
 
     /// Rewrites the folder wherever it occurs in a string, as in `--data=/here/x`.
@@ -356,6 +344,168 @@ impl FolderMapping<'_> {
         }
         result + unprocessed
     }
+}
+
+/// Interval between checks for an interrupt by the user.
+const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long to wait until a role and everything that it started have ended.
+const END_GRACE: Duration = Duration::from_secs(30);
+
+/// A role of an experiment on its machine. The role ends when this value is dropped.
+pub(super) struct RoleConnection {
+    /// Name in messages, for example `target` or `service 'db'`.
+    name: String,
+    machine: String,
+    connection: Arc<WorkerConnection>,
+    events: Receiver<Result<WorkerEvent>>,
+    /// Set when a running load has to end: when the role asks to stop the load, or when the role
+    /// itself ends.
+    alarm: Arc<AtomicBool>,
+}
+
+impl RoleConnection {
+    /// Starts this program on a machine, and sends `request` to it. `name` is the name of the role
+    /// in messages.
+    ///
+    /// # Errors
+    /// Fails if the machine cannot be reached.
+    pub fn open(
+        engine: &mut FleetEngine,
+        machine: &PlacedMachine,
+        name: &str,
+        request: &WorkerRequest,
+    ) -> StageResult<RoleConnection> {
+        let connect_failure = |error: anyhow::Error| {
+            let reason = format!("{name} on '{}': cannot connect: {error:#}", machine.name);
+            stage_failure(RunStage::Start, reason)
+        };
+        let connection = engine.start_worker(&machine.name, &machine.program, &[ROLE_SUBCOMMAND]);
+        let connection = Arc::new(connection.map_err(connect_failure)?);
+        // If the connection has failed, the next message gives the reason.
+        let _ = connection.send(request);
+        let alarm = Arc::new(AtomicBool::new(false));
+        Ok(RoleConnection {
+            name: name.to_owned(),
+            machine: machine.name.clone(),
+            events: receive_events(Arc::clone(&connection), Arc::clone(&alarm)),
+            connection,
+            alarm,
+        })
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    /// Fails if the connection breaks or the user interrupts.
+    pub fn next_event(&self) -> StageResult<WorkerEvent> {
+        loop {
+            if process::is_interrupt_requested() {
+                return Err(self.end_failure("interrupted"));
+            }
+            match self.events.recv_timeout(INTERRUPT_POLL_INTERVAL) {
+                Ok(Ok(event)) => return Ok(event),
+                Ok(Err(error)) => {
+                    let reason = self.connection.end(Some(&error)).reason().unwrap_or_default();
+                    return Err(self.end_failure(&format!("connection lost: {reason}")));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.end_failure("connection lost"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Returns the failure that made a service unusable, if any.
+    pub fn find_failure(&self) -> Option<StageFailure> {
+        if !self.alarm.load(Ordering::Relaxed) {
+            return None;
+        }
+        let failure = match self.next_event() {
+            Ok(WorkerEvent::Done(outcome)) => {
+                outcome.performed.failure.map(|failure| self.with_role_name(failure))
+            }
+            Ok(_) => None,
+            Err(failure) => Some(failure),
+        };
+        Some(failure.unwrap_or_else(|| self.end_failure("it has ended")))
+    }
+
+    /// Sends the outcome of a load to the role that requested it.
+    pub fn send_outcome(&self, reply: &LoadReply) {
+        self.alarm.store(false, Ordering::Relaxed);
+        // The next message reports a broken connection.
+        let _ = self.connection.send(reply);
+    }
+
+    /// Ends a service. Appends the notes of its final report to `notes`.
+    ///
+    /// # Errors
+    /// Fails if the final report of the service contains a failure.
+    pub fn end_service(self, notes: &mut Vec<String>) -> StageResult<()> {
+        self.connection.close(END_GRACE);
+        let final_report = self.events.iter().find_map(|event| match event {
+            Ok(WorkerEvent::Done(outcome)) => Some(outcome.performed),
+            _ => None,
+        });
+        let Some(performed) = final_report else {
+            return Ok(());
+        };
+        let attributed = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
+        notes.extend(performed.notes.iter().map(attributed));
+        performed.failure.map_or(Ok(()), |failure| Err(self.with_role_name(failure)))
+    }
+
+    fn end_failure(&self, reason: &str) -> StageFailure {
+        self.with_role_name(stage_failure(RunStage::Alive, reason))
+    }
+
+    /// Returns why a role did not start: the failure that it reports, or that it sent something
+    /// unexpected.
+    pub fn start_failure(&self, event: WorkerEvent) -> StageFailure {
+        let reported = match event {
+            WorkerEvent::Done(outcome) => outcome.performed.failure,
+            _ => None,
+        };
+        let unexpected = || stage_failure(RunStage::Start, "it sent an unexpected message");
+        self.with_role_name(reported.unwrap_or_else(unexpected))
+    }
+
+    /// Prefixes the reason with the role and its machine.
+    pub fn with_role_name(&self, failure: StageFailure) -> StageFailure {
+        StageFailure {
+            reason: format!("{} on '{}': {}", self.name, self.machine, failure.reason),
+            ..failure
+        }
+    }
+}
+
+impl Drop for RoleConnection {
+    /// Waits until everything that the role started has ended.
+    fn drop(&mut self) {
+        self.connection.close(END_GRACE);
+    }
+}
+
+/// Receives messages in a thread. Raises the alarm when the role ends or asks to stop a load.
+fn receive_events(
+    connection: Arc<WorkerConnection>,
+    alarm: Arc<AtomicBool>,
+) -> Receiver<Result<WorkerEvent>> {
+    let (sender, events) = mpsc::channel();
+    thread::spawn(move || {
+        loop {
+            let event = connection.receive();
+            let is_last = matches!(event, Err(_) | Ok(WorkerEvent::Done(_)));
+            if is_last || matches!(event, Ok(WorkerEvent::StopLoad)) {
+                alarm.store(true, Ordering::Relaxed);
+            }
+            if sender.send(event).is_err() || is_last {
+                break;
+            }
+        }
+    });
+    events
 }
 
 #[cfg(test)]

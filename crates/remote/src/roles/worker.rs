@@ -3,29 +3,119 @@
 //!
 //! The target's role starts, checks and stops the server (`engine/execution/experiment`), but other
 //! workers send the loads. Start at [`perform_role`].
+//!
+//! The coordinator sends one [`WorkerRequest`]. Most requests have a single answer. A worker that
+//! holds the machine's lock or runs a role of an experiment sends [`WorkerEvent`]s until its
+//! connection ends. The coordinator answers each [`WorkerEvent::Load`] with a [`LoadReply`].
 
 use crate::fleet::worker::{end_worker, launch_worker};
 use crate::machines::check::report_machine;
 use crate::machines::clean::clean_folder;
-use crate::machines::{LockTicket, MachineIdentity, MachineLock};
-use crate::messages::{
-    LoadReply, ProbeReport, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
-    WorkerRequest,
-};
+use crate::machines::{JobId, LockTicket, MachineIdentity, MachineLock};
 use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
 use speedwell_engine::execution::experiment::{
-    RunReport, RunSite, StageResult, run_target, stage_failure, start_service,
+    RunReport, RunSite, StageResult, run_target, stage_error, stage_failure, start_service,
 };
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
+use speedwell_model::Environment;
+use speedwell_model::assignment::{BackingService, RunAssignment};
 use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::RunStage;
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Subcommand of [`WORKER_COMMAND`](speedwell_machine::worker::WORKER_COMMAND) that performs a
+/// [`WorkerRequest`]. Most such workers run a role of an experiment.
+pub const ROLE_SUBCOMMAND: &str = "role";
+
+/// The first message to a worker that acts on a machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum WorkerRequest {
+    /// Check the machine. The answer is a [`MachineReport`](crate::machines::check::MachineReport).
+    Check,
+    /// Report identity and environment. The answer is a [`ProbeReport`].
+    Probe,
+    /// Start a detached worker for these requests in a session's folder. The answer is the ID of
+    /// the worker.
+    Launch { folder: PathBuf, requests: Vec<String> },
+    /// End a detached worker of a session. The answer is empty.
+    EndWorker { folder: PathBuf, job: JobId },
+    /// Remove a session from the fleet folder, or all old sessions. The answer is a
+    /// [`CleanSummary`](crate::machines::clean::CleanSummary).
+    Clean { folder: PathBuf, session: Option<String> },
+    /// Hold the lock of this machine, whose fleet folder is at this path.
+    Lock(PathBuf),
+    /// Start a service.
+    RunService(Box<ServiceRequest>),
+    /// Run the target.
+    RunTarget(Box<TargetRequest>),
+}
+
+/// A request to start a service.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ServiceRequest {
+    pub service: BackingService,
+    /// Address at which other machines reach this one.
+    pub address: IpAddr,
+    pub ports: Option<(u16, u16)>,
+    /// The fleet folder on this machine.
+    pub folder: PathBuf,
+}
+
+/// A request to run the target.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TargetRequest {
+    pub assignment: RunAssignment,
+    pub seed: u64,
+    /// Address at which other machines reach this one.
+    pub address: IpAddr,
+    /// The fleet folder on this machine.
+    pub folder: PathBuf,
+}
+
+/// A message from a role, or from a worker that holds a lock.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum WorkerEvent {
+    /// The machine's lock is held, shared with other experiments.
+    Locked,
+    /// An exclusive measurement is running on the machine. The string describes the lock's holder.
+    Queued(String),
+    /// The service is ready at this port.
+    Ready(u16),
+    /// A load is requested.
+    Load(Box<RequestedLoad>),
+    /// The running load has to end.
+    StopLoad,
+    /// The role has ended, with this outcome.
+    Done(Box<RunReport>),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RequestedLoad {
+    pub spec: LoadSpec,
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ProbeReport {
+    pub identity: MachineIdentity,
+    pub environment: Environment,
+    /// The address at which the coordinator reached this machine, if it connected by ssh.
+    pub reached_at: Option<IpAddr>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum LoadReply {
+    Sent(Box<LoadRun>),
+    /// The reason why the load was not sent.
+    NotSent(String),
+}
 
 /// Poll interval of a role that runs the target or a service.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -59,33 +149,26 @@ pub fn perform_role() -> Result<()> {
         WorkerRequest::RunTarget(request) => run_target_request(&request, &link, &mut report),
     };
     report.performed.failure = result.err();
-    link.send(&WorkerEvent::Done(Box::new(RoleOutcome {
-        performed: report.performed,
-        load: report.load,
-    })))
+    link.send(&WorkerEvent::Done(Box::new(report)))
 }
 
 fn report_probe() -> ProbeReport {
     let (identity, environment) = MachineIdentity::of_this_machine();
     // Format: client address, client port, server address, server port (ssh(1), ENVIRONMENT).
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
-    let reached_at = connection.split(' ').nth(2);
-    ProbeReport {
-        identity,
-        environment,
-        reached_at: reached_at.and_then(|address| address.parse().ok()),
-    }
+    let reached_at = connection.split(' ').nth(2).and_then(|address| address.parse().ok());
+    ProbeReport { identity, environment, reached_at }
 }
 
 /// Holds the lock of this machine until the connection ends. Meanwhile, the roles of the experiment
 /// can share the lock without waiting in the queue.
 fn hold_lock(folder: &Path, link: &WorkerLink) -> StageResult<()> {
-    let lock_failure = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
-    let mut ticket = LockTicket::shared(folder).map_err(lock_failure)?;
+    let lock_failure = stage_error(RunStage::Start);
+    let mut ticket = LockTicket::shared(folder).map_err(&lock_failure)?;
     let mut reported_holders = None;
     let begin = Instant::now();
     let _lock = loop {
-        if let Some(lock) = ticket.try_acquire().map_err(lock_failure)? {
+        if let Some(lock) = ticket.try_acquire().map_err(&lock_failure)? {
             break lock;
         }
         if process::is_interrupt_requested() {
@@ -93,8 +176,8 @@ fn hold_lock(folder: &Path, link: &WorkerLink) -> StageResult<()> {
         }
         let holders = (begin.elapsed() > MIN_REPORTED_WAIT).then(|| ticket.describe_holders());
         if holders.is_some() && holders != reported_holders {
-            link.send(&WorkerEvent::Queued(holders.clone().unwrap_or_default()))
-                .map_err(lock_failure)?;
+            let sent = link.send(&WorkerEvent::Queued(holders.clone().unwrap_or_default()));
+            sent.map_err(&lock_failure)?;
             reported_holders = holders;
         }
         thread::sleep(LOCK_POLL_INTERVAL);
@@ -120,9 +203,8 @@ fn run_service(
     let site = RunSite { address: Some(request.address), ..RunSite::default() };
     let service = start_service(&request.service, &site, request.ports)?;
     let sent = link.send(&WorkerEvent::Ready(service.port()));
-    let mut failure = sent
-        .err()
-        .map(|error| stage_failure(RunStage::Alive, format!("connection lost: {error:#}")));
+    let lost = |error| stage_failure(RunStage::Alive, format!("connection lost: {error:#}"));
+    let mut failure = sent.err().map(lost);
     while failure.is_none() && is_connected(link, POLL_INTERVAL) {
         failure = service.find_failure();
     }

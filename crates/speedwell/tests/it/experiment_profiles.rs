@@ -66,7 +66,7 @@ fn project(rest: &str) -> TempProject {
 }
 
 fn has_perf() -> bool {
-    let recorder = ProfileRecorder::new().select_tool(Path::new("any"));
+    let recorder = ProfileRecorder::detect().select_tool(Path::new("any"));
     if let Err(reason) = &recorder {
         eprintln!("skipped: {reason:#}");
     }

@@ -1,10 +1,17 @@
-//! Searches for the proofs that a variant took effect. Without a proof, a module that silently
-//! failed to load would seem to have no overhead.
+//! Checks that the intended variant is measured. Searches for the proofs that it took effect
+//! ([`check_proofs`]): without a proof, a module that silently failed to load would seem to have no
+//! overhead. Sends a single request to check that the intended server answers and that its response
+//! is correct ([`check_response`]); the probe before a load is in `load/mod.rs`.
 
 use super::{StageResult, stage_failure};
+use crate::execution::load;
 use regex::Regex;
-use speedwell_machine::process::{ChildConversation, NextStep, OutputStream, WaitClock};
-use speedwell_model::assignment::{ProofSource, VariantProof};
+use serde_json::{Map, Value};
+use speedwell_load::generator::{self, ProbeResponse};
+use speedwell_load::load::LoadShare;
+use speedwell_machine::process::{self, ChildConversation, NextStep, OutputStream, WaitClock};
+use speedwell_model::assignment::{BodyRule, ProofSource, ResponseCheck, VariantProof};
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::RunStage;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -85,9 +92,8 @@ fn read_source(source: &ProofSource, sources: &ProofSources) -> Result<String, S
 
 /// Reads a file if it was written after `since`.
 fn read_fresh_file(file: &Path, since: SystemTime) -> Result<String, String> {
-    let modified = std::fs::metadata(file)
-        .and_then(|metadata| metadata.modified())
-        .map_err(|error| error.to_string())?;
+    let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
+    let modified = metadata.modified().map_err(|error| error.to_string())?;
     // Timestamps of files are coarser than the system clock, so a new file can seem slightly older
     // than the run.
     if modified + Duration::from_millis(20) < since {
@@ -106,12 +112,10 @@ const MAX_SEARCHED_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct CapturedOutput(Arc<Mutex<OutputBuffer>>);
 
+/// The captured bytes of each stream with the start of its current line, stdout first.
 #[derive(Debug, Default)]
 struct OutputBuffer {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    /// Start of the current line in each stream.
-    line_starts: [usize; 2],
+    streams: [(Vec<u8>, usize); 2],
     marks: BTreeMap<String, Instant>,
 }
 
@@ -119,11 +123,7 @@ impl CapturedOutput {
     /// Returns the captured text of one stream.
     pub fn stream_text(&self, stream: OutputStream) -> String {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = match stream {
-            OutputStream::Stdout => &buffer.stdout,
-            OutputStream::Stderr => &buffer.stderr,
-        };
-        String::from_utf8_lossy(bytes).into_owned()
+        String::from_utf8_lossy(&buffer.streams[stream as usize].0).into_owned()
     }
 
     /// Returns the time at which the first line with this mark arrived.
@@ -136,10 +136,7 @@ impl CapturedOutput {
 impl OutputBuffer {
     fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
         let now = Instant::now();
-        let (captured, line_start) = match stream {
-            OutputStream::Stdout => (&mut self.stdout, &mut self.line_starts[0]),
-            OutputStream::Stderr => (&mut self.stderr, &mut self.line_starts[1]),
-        };
+        let (captured, line_start) = &mut self.streams[stream as usize];
         let room = MAX_SEARCHED_BYTES.saturating_sub(captured.len());
         captured.extend_from_slice(&bytes[..bytes.len().min(room)]);
         while let Some(length) = captured[*line_start..].iter().position(|&byte| byte == b'\n') {
@@ -162,6 +159,90 @@ impl ChildConversation for CapturedOutput {
         let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         buffer.push(stream, bytes);
     }
+}
+
+/// Maximum number of bytes that a message shows from a wrong body.
+const MAX_SHOWN_BYTES: usize = 120;
+
+/// Sends one request of this load to `url`, or to the path that the rules name, and checks the
+/// response.
+///
+/// # Errors
+/// Fails if there is no response, or if the response violates the rules.
+pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Result<(), String> {
+    let url = rules.path.as_ref().map_or_else(|| url.to_owned(), |path| replace_path(url, path));
+    let probe = send_single_request(&LoadSpec { url: url.clone(), ..load.clone() })?;
+    let contains_status = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.facts.status);
+    if !rules.statuses.iter().any(contains_status) {
+        return Err(format!("'{url}' answered {}{}", probe.facts.status, body_excerpt(&probe)));
+    }
+    let Some(body_rule) = &rules.body else { return Ok(()) };
+    check_body(body_rule, &probe)
+        .map_err(|violation| format!("the body of '{url}' {violation}{}", body_excerpt(&probe)))
+}
+
+/// Sends a plain GET request.
+///
+/// # Errors
+/// Fails if there is no response.
+pub fn send_get(url: &str) -> Result<ProbeResponse, String> {
+    send_single_request(&LoadSpec { url: url.to_owned(), ..LoadSpec::default() })
+}
+
+/// Sends one request of a load.
+fn send_single_request(spec: &LoadSpec) -> Result<ProbeResponse, String> {
+    let single = spec.clone().single_request();
+    // The seed is unused: a single request involves no random choice.
+    let job = load::build_job(&single, 0, LoadShare::ONLY).map_err(|error| format!("{error:#}"))?;
+    generator::send_probe(&job.load, process::interrupt_flag())
+        .map_err(|error| format!("no response from '{}': {error}", spec.url))
+}
+
+/// Returns the URL with another path.
+pub fn replace_path(url: &str, path: &str) -> String {
+    let host_start = url.find("://").map_or(0, |index| index + 3);
+    let path_start = url[host_start..].find('/').map_or(url.len(), |index| host_start + index);
+    format!("{}/{}", &url[..path_start], path.trim_start_matches('/'))
+}
+
+fn body_excerpt(probe: &ProbeResponse) -> String {
+    if probe.body.is_empty() {
+        return String::new();
+    }
+    let excerpt = &probe.body[..probe.body.len().min(MAX_SHOWN_BYTES)];
+    let excerpt = String::from_utf8_lossy(excerpt);
+    format!("; the body begins with '{}'", excerpt.trim_end())
+}
+
+/// Explains how a body violates the rule, if it does.
+fn check_body(rule: &BodyRule, probe: &ProbeResponse) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&probe.body);
+    let json = || {
+        serde_json::from_slice::<Value>(&probe.body)
+            .map_err(|error| format!("is not JSON ({error})"))
+    };
+    let (is_met, violation) = match rule {
+        BodyRule::Regex(pattern) => {
+            let regex = Regex::new(pattern)
+                .map_err(|error| format!("cannot be matched with '{pattern}': {error}"))?;
+            (regex.is_match(&text), format!("does not match '{pattern}'"))
+        }
+        BodyRule::Contains(substring) => {
+            (text.contains(substring.as_str()), format!("does not contain '{substring}'"))
+        }
+        BodyRule::Json(expected) => (json()? == *expected, format!("is not {expected}")),
+        BodyRule::JsonLength(count) => {
+            let actual = json()?;
+            let length = actual.as_array().map(Vec::len).or(actual.as_object().map(Map::len));
+            let length = length.ok_or("is neither an array nor an object")?;
+            (length as u64 == *count, format!("has {length} entries instead of {count}"))
+        }
+        BodyRule::Bytes(count) => {
+            let bytes = probe.facts.body_bytes;
+            (bytes == *count, format!("has {bytes} bytes instead of {count}"))
+        }
+    };
+    if is_met { Ok(()) } else { Err(violation) }
 }
 
 #[cfg(test)]

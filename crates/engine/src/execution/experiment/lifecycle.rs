@@ -1,33 +1,105 @@
-//! Runs a server under measurement from start to end, stage by stage. Every stage has its own time
-//! limit and reports its own failure.
+//! Runs a command or a server under measurement from start to end, stage by stage. Every stage has
+//! its own time limit and reports its own failure.
 //!
 //! A run that is profiled instead of timed goes through the same stages, with a profiler attached.
 //! This module decides which tool may be used and when a server is recorded; `execution/profile`
-//! does the recording. Start at [`run_server`], which goes through the stages.
+//! does the recording. Start at [`run_command`] and [`run_server`], which go through the stages.
 
-use super::assertions::{self, CapturedOutput, ProofSources};
-use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult, ServerReady};
-use super::{RunReport, RunSite, StageResult, stage_failure};
-use crate::execution::profile::{
-    ActiveRecording, FinishedRecording, ProfileRecorder, RecordingTool,
+use super::assertions::{self, CapturedOutput, ProofSources, replace_path, send_get};
+use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult};
+use super::{
+    RunReport, RunSite, StageResult, stage_error, stage_failure, stop_failed, stop_service,
 };
+use crate::execution::profile::{ActiveRecording, ProfileRecorder, RecordingTool};
 use crate::execution::server::{
     ListenerOwner, ReadinessFailure, TAIL_LINES, describe_listeners, find_listener_owner,
     free_port, wait_until_ready,
 };
-use crate::execution::verify;
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{
-    self, ChildConversation, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock, tree_of,
+    self, ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
+    tree_of,
 };
 use speedwell_model::assignment::{
     ProfilingOptions, ProfilingTool, RunAssignment, ServerWork as Serving,
 };
-use speedwell_model::stage_report::{RunStage, StageFailure};
+use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
+
+/// Performs the run of a command.
+///
+/// # Errors
+/// Returns the stage that failed.
+pub fn run_command(
+    assignment: &RunAssignment,
+    spec: ProcessSpec,
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let mut output = CapturedOutput::default();
+    let counter = metrics::open_if_wanted(assignment, report);
+    let (started, begin) = (SystemTime::now(), Instant::now());
+    let profiler = RunProfiler::from_request(assignment.profile.as_ref());
+    let outcome = match &profiler {
+        Some(profiler) => profiler.record(spec, &mut output, report)?,
+        None => process::run_child(&spec, &mut output).map_err(|error| {
+            let program = spec.program.display();
+            stage_failure(RunStage::Start, format!("'{program}': {error}"))
+        })?,
+    };
+    let with_stderr = |failure: StageFailure| StageFailure {
+        stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+        ..failure
+    };
+    check_exit(assignment, &outcome).map_err(with_stderr)?;
+    let sources = ProofSources {
+        output: &output,
+        directory: &assignment.target.directory,
+        since: started,
+        clock: WaitClock::REAL,
+        ask: &|_| Err("a command does not answer requests".to_owned()),
+    };
+    for at_exit in [false, true] {
+        assertions::check_proofs(&assignment.proofs, at_exit, &sources).map_err(with_stderr)?;
+    }
+    if profiler.is_some() {
+        return Ok(());
+    }
+    for figure in &assignment.figures {
+        let values =
+            metrics::extract_values(figure, &output, begin, &outcome).map_err(|reason| {
+                let reason = format!("'{}': {reason}", figure.metric.name);
+                with_stderr(stage_failure(RunStage::Figures, reason))
+            })?;
+        report.performed.figures.push(ReportedMetric::new(figure.metric.clone(), values));
+    }
+    metrics::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), report);
+    report.performed.notes.extend(outcome.describe_leftovers());
+    Ok(())
+}
+
+fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResult<()> {
+    let expected = assignment.target.expected_exit;
+    let end = match outcome.ended {
+        ProcessEnd::Exit(code) if code == expected => return Ok(()),
+        ProcessEnd::Exit(_) if expected != 0 => format!("{} instead of {expected}", outcome.ended),
+        ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => outcome.ended.to_string(),
+        ProcessEnd::Timeout => {
+            format!("did not end within {} s", assignment.target.limit_ms as f64 / 1e3)
+        }
+        ProcessEnd::Lingered => "did not end".to_owned(),
+        ProcessEnd::Interrupted => "interrupted".to_owned(),
+    };
+    // The message gives the duration in whole seconds, and leaves it out if it is below one second.
+    // Similar failures therefore have the same message and can be grouped.
+    let duration_clause = match outcome.wall_ns / 1_000_000_000 {
+        0 => String::new(),
+        wall_s => format!(" after {wall_s} s"),
+    };
+    Err(stage_failure(RunStage::Alive, format!("{end}{duration_clause}")))
+}
 
 /// Performs the run of a server.
 ///
@@ -36,22 +108,46 @@ use std::time::{Duration, Instant, SystemTime};
 pub fn run_server(
     assignment: &RunAssignment,
     serving: &Serving,
-    run: (u64, &RunSite<'_>),
-    port_and_spec: (u16, ProcessSpec),
+    (seed, site): (u64, &RunSite<'_>),
+    (port, mut spec): (u16, ProcessSpec),
     report: &mut RunReport,
 ) -> StageResult<()> {
     let counter = metrics::open_if_wanted(assignment, report);
-    let mut server = ServerLifecycle::start(assignment, serving, run, port_and_spec)?;
-    let result = server.measure(counter.as_ref(), report);
-    let mut load_result = match result {
+    let profiler = RunProfiler::from_request(assignment.profile.as_ref());
+    if let Some(profiler) = &profiler {
+        profiler.recorder.prepare(&mut spec);
+    }
+    let output = CapturedOutput::default();
+    let (started, begin) = (SystemTime::now(), Instant::now());
+    let program = spec.program.display().to_string();
+    let service = ServiceProcess::start_with_conversation(spec, output.clone())
+        .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
+    let mut server = ServerLifecycle {
+        url: serving.load.spec.url.replace("{port}", &port.to_string()),
+        address: SocketAddr::new(site.host(), port),
+        ready_ns: 0,
+        assignment,
+        serving,
+        seed,
+        site,
+        service,
+        output,
+        port,
+        started,
+        begin,
+        profiler,
+    };
+    let mut load_result = match server.measure(counter.as_ref(), report) {
         Ok(load_result) => load_result,
-        Err(failure) => return Err(server.fail_with_exit(failure)),
+        Err(failure) => return Err(stop_failed(server.service, failure)),
     };
     if let Some(recording) = load_result.recording.take() {
         server.stop_server(report)?;
-        return save_profile(recording, report);
+        let profile = recording.read_profile().map_err(stage_error(RunStage::Profile))?;
+        report.profile = Some(profile);
+        return Ok(());
     }
-    metrics::add_server_metrics(&load_result, &server.ready, report);
+    metrics::add_server_metrics(&load_result, server.ready_ns, report);
     report.load = load_result.load;
     server.stop_server(report)
 }
@@ -67,60 +163,19 @@ pub(super) struct ServerLifecycle<'a> {
     port: u16,
     pub(super) url: String,
     started: SystemTime,
-    pub(super) ready: ServerReady,
+    begin: Instant,
+    /// Listening address, once the server is ready.
+    pub(super) address: SocketAddr,
+    /// Time from the start of the server until it was ready.
+    ready_ns: u64,
     profiler: Option<RunProfiler>,
-    /// Profile recording that began when the server started.
-    attached: Option<ActiveRecording>,
 }
 
-impl<'a> ServerLifecycle<'a> {
-    /// Starts the target and waits until it is ready.
-    fn start(
-        assignment: &'a RunAssignment,
-        serving: &'a Serving,
-        (seed, site): (u64, &'a RunSite<'a>),
-        (port, mut spec): (u16, ProcessSpec),
-    ) -> StageResult<ServerLifecycle<'a>> {
-        let profiler = RunProfiler::from_request(assignment.profile.as_ref());
-        if let Some(profiler) = &profiler {
-            profiler.recorder.prepare(&mut spec);
-        }
-        let output = CapturedOutput::default();
-        let (started, begin) = (SystemTime::now(), Instant::now());
-        let program = spec.program.display().to_string();
-        let service = ServiceProcess::start_with_conversation(spec, output.clone())
-            .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
-        let mut server = ServerLifecycle {
-            url: serving.load.spec.url.replace("{port}", &port.to_string()),
-            ready: ServerReady { took_ns: 0, address: SocketAddr::new(site.host(), port) },
-            assignment,
-            serving,
-            seed,
-            site,
-            service,
-            output,
-            port,
-            started,
-            profiler,
-            attached: None,
-        };
-        match server.attach_profiler(false) {
-            Ok(attached) => server.attached = attached,
-            Err(failure) => return Err(server.fail_with_exit(failure)),
-        }
-        match server.wait_until_ready(begin) {
-            Ok(ready) => server.ready = ready,
-            Err(failure) => return Err(server.fail_with_exit(failure)),
-        }
-        Ok(server)
-    }
-
-    fn wait_until_ready(&self, begin: Instant) -> StageResult<ServerReady> {
+impl ServerLifecycle<'_> {
+    fn wait_until_ready(&self) -> StageResult<(SocketAddr, u64)> {
         let limit = Duration::from_millis(self.serving.ready.within_ms);
-        let result = wait_until_ready(&self.service, begin, limit, || self.check_ready());
-        let (address, took_ns) =
-            result.map_err(|failure| stage_failure(RunStage::Ready, failure.reason(limit)))?;
-        Ok(ServerReady { took_ns, address })
+        let result = wait_until_ready(&self.service, self.begin, limit, || self.check_ready());
+        result.map_err(|failure| stage_failure(RunStage::Ready, failure.reason(limit)))
     }
 
     /// Checks whether the server is ready, and returns the address on which it listens.
@@ -128,8 +183,8 @@ impl<'a> ServerLifecycle<'a> {
         let address = find_listener(self.site, self.port, self.service.pid())?;
         let ready = &self.serving.ready;
         if let Some(path) = &ready.path {
-            let url = verify::replace_path(&self.url, path);
-            let probe = verify::send_get(&url).map_err(ReadinessFailure::NotYet)?;
+            let url = replace_path(&self.url, path);
+            let probe = send_get(&url).map_err(ReadinessFailure::NotYet)?;
             if probe.facts.status != ready.status {
                 return Err(ReadinessFailure::NotYet(format!(
                     "'{url}' answers {} instead of {}",
@@ -156,42 +211,55 @@ impl<'a> ServerLifecycle<'a> {
 
     /// Starts recording a profile if recording is to begin now: at the end of the warm-up if
     /// `is_warm` is set, else at the start of the server.
+    ///
+    /// # Errors
+    /// Fails if V8's profiler was requested or perf is unavailable: only perf can record a running
+    /// program.
     fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
+        let Some(profiler) = &self.profiler else { return Ok(None) };
+        if is_warm != profiler.options.after_warmup {
+            return Ok(None);
+        }
+        if profiler.options.tool == ProfilingTool::V8 {
+            let reason = "only perf can record a server: V8's profiler records only programs that end by themselves";
+            return Err(stage_failure(RunStage::Profile, reason));
+        }
         let home = &self.assignment.target.directory;
-        let profiler = self.profiler.as_ref();
-        profiler.map_or(Ok(None), |profiler| profiler.attach(&self.service, home, is_warm))
+        let recording = profiler.recorder.attach(self.service.pid(), home);
+        recording.map(Some).map_err(stage_error(RunStage::Profile))
     }
 
-    /// Runs the stages of a server that is ready: checks the proofs that the variant took effect,
-    /// verifies a response, sends the warm-up and the measured load, and then checks the results
-    /// and the server.
+    /// Runs the stages of a server that has started: waits until it is ready, checks the proofs
+    /// that the variant took effect, verifies a response, sends the warm-up and the measured load,
+    /// and then checks the results and the server.
     fn measure(
         &mut self,
         counter: Option<&InstructionCounter>,
         report: &mut RunReport,
     ) -> StageResult<LoadResult> {
+        let attached_at_start = self.attach_profiler(false)?;
+        (self.address, self.ready_ns) = self.wait_until_ready()?;
         self.check_proofs(false)?;
         self.verify_response(RunStage::Verify)?;
         self.warm_up(report)?;
-        let attached = self.attached.take().or(self.attach_profiler(true)?);
+        let attached = attached_at_start.or(self.attach_profiler(true)?);
         let children_before = self.child_pids();
         let counters = ActiveCounters::begin(self.service.pid(), counter);
         let load_result = self.measure_load();
-        let counter_values = counters.end();
+        let (spent, instructions) = counters.end();
         let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
         let recording = attached.map(ActiveRecording::stop_recording).transpose();
         let (session, load) = load_result?;
-        let recording =
-            recording.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?;
+        let recording = recording.map_err(stage_error(RunStage::Profile))?;
         self.check_all_served(&session, load.as_ref())?;
         self.verify_response(RunStage::VerifyAgain)?;
         self.check_unchanged(&children_before)?;
-        Ok(LoadResult { session, load, counted: counter_values, peak_rss_bytes, recording })
+        Ok(LoadResult { session, load, spent, instructions, peak_rss_bytes, recording })
     }
 
     fn check_proofs(&self, at_exit: bool) -> StageResult<()> {
         let request_path = |path: &str| {
-            let probe = verify::send_get(&verify::replace_path(&self.url, path))?;
+            let probe = send_get(&replace_path(&self.url, path))?;
             Ok(String::from_utf8_lossy(&probe.body).into_owned())
         };
         let sources = ProofSources {
@@ -206,7 +274,7 @@ impl<'a> ServerLifecycle<'a> {
 
     fn verify_response(&self, stage: RunStage) -> StageResult<()> {
         let (rule, traffic) = (&self.serving.verify, &self.serving.load);
-        verify::check_response(rule, &traffic.spec, &self.url)
+        assertions::check_response(rule, &traffic.spec, &self.url)
             .map_err(|reason| stage_failure(stage, reason))
     }
 
@@ -219,40 +287,18 @@ impl<'a> ServerLifecycle<'a> {
         if children == *children_before {
             return Ok(());
         }
-        let (lost, new) = (
-            children_before.difference(&children).count(),
-            children.difference(children_before).count(),
-        );
+        let lost = children_before.difference(&children).count();
+        let new = children.difference(children_before).count();
         let reason = format!(
             "{lost} of the server's children exited during the load, and {new} new ones started"
         );
         Err(stage_failure(RunStage::Alive, reason))
     }
 
-    /// Stops a target that failed, and adds its last stderr lines to the failure. If the target had
-    /// already ended, also adds its exit to the reason.
-    fn fail_with_exit(self, mut failure: StageFailure) -> StageFailure {
-        let has_ended = self.service.has_ended();
-        if let Ok(outcome) = self.service.stop_and_wait() {
-            if has_ended {
-                failure.reason = format!("{}: {}", failure.reason, outcome.ended);
-            }
-            failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
-        }
-        failure
-    }
-
     /// Stops the target and checks how it ended.
     fn stop_server(self, report: &mut RunReport) -> StageResult<()> {
         let has_ended = self.service.has_ended();
-        // The proofs that are due at the exit are checked after the target has ended. Keep what
-        // this check needs.
-        let (output, port, site) = (self.output.clone(), self.port, self.site);
-        let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
-        let outcome = self
-            .service
-            .stop_and_wait()
-            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        let outcome = stop_service(self.service)?;
         let with_stderr = |failure: StageFailure| StageFailure {
             stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
             ..failure
@@ -263,13 +309,13 @@ impl<'a> ServerLifecycle<'a> {
         }
         metrics::add_shutdown_metrics(&outcome, report);
         let sources = ProofSources {
-            output: &output,
-            directory: &assignment.target.directory,
-            since: started,
+            output: &self.output,
+            directory: &self.assignment.target.directory,
+            since: self.started,
             clock: WaitClock::REAL,
-            ask: &|_| Err(format!("the server at '{url}' has ended")),
+            ask: &|_| Err(format!("the server at '{}' has ended", self.url)),
         };
-        assertions::check_proofs(&assignment.proofs, true, &sources).map_err(with_stderr)?;
+        assertions::check_proofs(&self.assignment.proofs, true, &sources).map_err(with_stderr)?;
         let was_killed = outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed);
         if was_killed {
             let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
@@ -279,8 +325,9 @@ impl<'a> ServerLifecycle<'a> {
             );
             return Err(with_stderr(stage_failure(RunStage::Stop, reason)));
         }
-        if site.listen_addresses(port).iter().any(|address| describe_listeners(address).is_some()) {
-            let reason = format!("port {port} is still in use");
+        let mut addresses = self.site.listen_addresses(self.port).into_iter();
+        if addresses.any(|address| describe_listeners(&address).is_some()) {
+            let reason = format!("port {} is still in use", self.port);
             return Err(stage_failure(RunStage::Stop, reason));
         }
         Ok(())
@@ -296,18 +343,12 @@ pub(super) fn pick_port(
 ) -> StageResult<u16> {
     let find_holder = |port: u16| site.listen_addresses(port).iter().find_map(describe_listeners);
     match (port, ports) {
-        (Some(port), _) => match find_holder(port) {
-            None => Ok(port),
-            Some(names) => {
-                let reason = format!("{port} is already in use by {names}");
-                Err(stage_failure(RunStage::Port, reason))
-            }
-        },
-        (None, None) => {
-            let port_failure =
-                |error| stage_failure(RunStage::Port, format!("no port is free: {error}"));
-            free_port(site.host()).map_err(port_failure)
-        }
+        (Some(port), _) => find_holder(port).map_or(Ok(port), |names| {
+            let reason = format!("{port} is already in use by {names}");
+            Err(stage_failure(RunStage::Port, reason))
+        }),
+        (None, None) => free_port(site.host())
+            .map_err(|error| stage_failure(RunStage::Port, format!("no port is free: {error}"))),
         (None, Some((first, last))) => {
             // Concurrent runs begin their search at different ports, so that they do not race for
             // the same port.
@@ -359,7 +400,7 @@ impl RunProfiler {
     pub fn from_request(profiling: Option<&ProfilingOptions>) -> Option<RunProfiler> {
         profiling.map(|options| RunProfiler {
             recorder: match options.tool {
-                ProfilingTool::Auto | ProfilingTool::Perf => ProfileRecorder::new(),
+                ProfilingTool::Auto | ProfilingTool::Perf => ProfileRecorder::detect(),
                 ProfilingTool::V8 => ProfileRecorder::without_perf("the tool is 'v8'"),
             },
             options: *options,
@@ -376,51 +417,16 @@ impl RunProfiler {
         output: &mut dyn ChildConversation,
         report: &mut RunReport,
     ) -> StageResult<ProcessOutcome> {
-        let profile_failure =
-            |error: anyhow::Error| stage_failure(RunStage::Profile, format!("{error:#}"));
-        let tool = self.recorder.select_tool(&spec.program).map_err(profile_failure)?;
+        let tool =
+            self.recorder.select_tool(&spec.program).map_err(stage_error(RunStage::Profile))?;
         if tool == RecordingTool::V8 && self.options.tool == ProfilingTool::Perf {
             // The requested perf is unavailable, so V8's profiler was selected. Selecting a tool
             // for a program other than Node.js returns an error that says why perf is unavailable.
-            self.recorder.select_tool(Path::new("perf")).map_err(profile_failure)?;
+            self.recorder.select_tool(Path::new("perf")).map_err(stage_error(RunStage::Profile))?;
         }
-        let profiled_run =
-            self.recorder.record_while(spec, Duration::ZERO, output).map_err(profile_failure)?;
+        let recorded = self.recorder.record(spec, output);
+        let profiled_run = recorded.map_err(stage_error(RunStage::Profile))?;
         report.profile = Some(profiled_run.profile);
         Ok(profiled_run.outcome)
     }
-
-    /// Starts recording a server if recording is to begin now: at the end of the warm-up if
-    /// `is_warm` is set, else at the start of the server.
-    ///
-    /// # Errors
-    /// Fails if V8's profiler was requested or perf is unavailable: only perf can record a running
-    /// program.
-    pub fn attach(
-        &self,
-        service: &ServiceProcess,
-        home: &Path,
-        is_warm: bool,
-    ) -> StageResult<Option<ActiveRecording>> {
-        if is_warm != self.options.after_warmup {
-            return Ok(None);
-        }
-        if self.options.tool == ProfilingTool::V8 {
-            let reason = "only perf can record a server: V8's profiler records only programs that end by themselves";
-            return Err(stage_failure(RunStage::Profile, reason));
-        }
-        let recording = self.recorder.attach(service.pid(), home);
-        recording.map(Some).map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))
-    }
-}
-
-/// Reads the recording of a server that has ended.
-///
-/// # Errors
-/// Fails if nothing was recorded.
-fn save_profile(recording: FinishedRecording, report: &mut RunReport) -> StageResult<()> {
-    let profile = recording.read_profile();
-    report.profile =
-        Some(profile.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?);
-    Ok(())
 }

@@ -7,7 +7,7 @@
 //! server.
 
 use super::lifecycle::ServerLifecycle;
-use super::{RunReport, StageResult, metrics, stage_failure};
+use super::{RunReport, StageResult, metrics, stage_error, stage_failure};
 use crate::execution::load::{LoadNotice, load_with_tool, run_load_with_sender, send_locally};
 use speedwell_formats::load_session;
 use speedwell_machine::process::{self, ProcessSpec};
@@ -100,8 +100,7 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
         return Err(figures_failure(&failure.cause.to_string()));
     }
     let run = session.runs.first().ok_or_else(|| figures_failure("nothing was measured"))?;
-    let is_rate = |name: &str| RATE_METRICS.contains(&name);
-    let reported = run.samples.iter().find(|sample| is_rate(&sample.metric));
+    let reported = run.samples.iter().find(|sample| RATE_METRICS.contains(&&*sample.metric));
     let no_rate = || figures_failure("the results have no throughput");
     let mut rate = reported.ok_or_else(no_rate)?.clone();
     let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
@@ -109,12 +108,7 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     rate.iterations = Some(rate.iterations.unwrap_or(request_count).round());
     rate.elapsed_ns = Some(elapsed_ns);
     report.performed.add_sample(Metric::throughput(), &rate);
-    for sample in run.samples.iter().filter(|s| !is_rate(&s.metric)) {
-        if let Some(metric) = session.metric(&sample.metric) {
-            report.performed.add_metric(metric.clone(), sample.value);
-        }
-    }
-    report.performed.notes.extend(run.notes.iter().cloned());
+    metrics::add_run_metrics(session, run, &RATE_METRICS, report);
     Ok(())
 }
 
@@ -148,20 +142,14 @@ impl ServerLifecycle<'_> {
             // Fewer requests than connections would leave some connections unused.
             LoadWarmup::Requests(count) => {
                 let requests = count.max(u64::from(traffic.in_flight()));
-                let count = Some(requests);
-                (LoadSpec { count, ..spec }, None)
+                (LoadSpec { count: Some(requests), ..spec }, None)
             }
             LoadWarmup::DurationMs(ms) => {
-                let time = Some(Duration::from_millis(ms));
-                (LoadSpec { time, ..spec }, None)
+                (LoadSpec { time: Some(Duration::from_millis(ms)), ..spec }, None)
             }
             LoadWarmup::SteadyMs(ms) => {
-                let steady = LoadSpec {
-                    time: Some(Duration::from_millis(ms)),
-                    until_steady: Some(STEADY_PERCENT),
-                    ..spec
-                };
-                (steady, Some(ms))
+                let (time, until_steady) = (Some(Duration::from_millis(ms)), Some(STEADY_PERCENT));
+                (LoadSpec { time, until_steady, ..spec }, Some(ms))
             }
         };
         let run = self.send_builtin(RunStage::Warmup, &spec)?;
@@ -177,17 +165,16 @@ impl ServerLifecycle<'_> {
     }
 
     pub(super) fn measure_load(&self) -> StageResult<(Session, Option<LoadRun>)> {
-        let load_error = |error: anyhow::Error| stage_failure(RunStage::Load, format!("{error:#}"));
         let spec = self.load_spec();
         if spec.client != LoadClient::Builtin {
             let spec = LoadSpec { no_verify: true, ..spec };
             let session = load_with_tool(None, &spec, self.seed, &mut |_| ())
-                .map_err(load_error)?
+                .map_err(stage_error(RunStage::Load))?
                 .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
             return Ok((session, None));
         }
         let run = self.send_builtin(RunStage::Load, &spec)?;
-        Ok((load_session(&run).map_err(load_error)?, Some(run)))
+        Ok((load_session(&run).map_err(stage_error(RunStage::Load))?, Some(run)))
     }
 
     /// Returns the load with the address of this server. The load expects the same statuses as the
@@ -197,33 +184,27 @@ impl ServerLifecycle<'_> {
         spec.url.clone_from(&self.url);
         let rules = &self.serving.verify;
         if rules.path.is_none() && rules.statuses != [SUCCESS_STATUSES] {
-            let ranges = rules.statuses.iter().map(|(from, to)| *from..=*to);
-            spec.expect_status = ranges.collect();
+            spec.expect_status = rules.statuses.iter().map(|(from, to)| *from..=*to).collect();
         }
         spec
     }
 
     fn send_builtin(&self, stage: RunStage, spec: &LoadSpec) -> StageResult<LoadRun> {
-        let load_error = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
         let service = &self.service;
         let result = process::with_stop_flag(
             || service.has_ended(),
-            |stop| (self.site.sender)(spec, self.seed, self.ready.address, stop),
+            |stop| (self.site.sender)(spec, self.seed, self.address, stop),
         );
-        if result.is_err() && self.service.has_ended() {
+        let has_lost_server = result.as_ref().is_ok_and(|run| run.measured.has_lost_server());
+        let has_ended = if has_lost_server { service.is_dying() } else { service.has_ended() };
+        if has_ended {
             return Err(stage_failure(stage, "the server ended during the load"));
         }
-        let run = result.map_err(load_error)?;
-        let has_ended = if run.measured.has_lost_server() {
-            self.service.is_dying()
-        } else {
-            self.service.has_ended()
-        };
-        match has_ended {
-            true => Err(stage_failure(stage, "the server ended during the load")),
-            false if run.measured.is_interrupted => Err(stage_failure(stage, "interrupted")),
-            false => Ok(run),
+        let run = result.map_err(stage_error(stage))?;
+        if run.measured.is_interrupted {
+            return Err(stage_failure(stage, "interrupted"));
         }
+        Ok(run)
     }
 
     /// Checks that every request succeeded, and that no request of the load is missing.
@@ -273,13 +254,10 @@ pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
     let failed = samples
         .filter(|sample| matches!(&*sample.metric, "http_errors" | "http_non2xx"))
         .find(|sample| sample.value > 0.0);
-    match failed {
-        Some(sample) => {
-            let reason = format!("{}: {} requests", sample.metric, sample.value);
-            Err(stage_failure(RunStage::Served, reason))
-        }
-        None => Ok(()),
-    }
+    failed.map_or(Ok(()), |sample| {
+        let reason = format!("{}: {} requests", sample.metric, sample.value);
+        Err(stage_failure(RunStage::Served, reason))
+    })
 }
 
 /// Converts a load into a session that holds its metrics. In the session, `http_non2xx` counts the

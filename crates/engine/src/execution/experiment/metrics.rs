@@ -1,27 +1,31 @@
-//! Assembles the metrics of a run, with their names, units and directions, and reads the hardware
-//! and kernel counters of a target while it is measured. A run that fails keeps the metrics that
-//! were added before the failure.
+//! Assembles the metrics of a run, with their names, units and directions. Extracts metrics from the
+//! output of a command, and reads the hardware and kernel counters of a target while it is measured.
+//! A run that fails keeps the metrics that were added before the failure.
 
+use super::assertions::CapturedOutput;
 use crate::execution::profile::FinishedRecording;
+use regex::Regex;
 use rustix::io::read;
+use serde::{Deserialize, Serialize};
 use speedwell_machine::environment::{ActivityInterval, IntervalUsage};
-use speedwell_machine::process::ProcessOutcome;
-use speedwell_model::assignment::RunAssignment;
+use speedwell_machine::process::{OutputStream, ProcessOutcome};
+use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
 use speedwell_model::load::measurement::{LoadRun, ThreadReport};
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use speedwell_model::{Metric, MetricDirection, Session, StackProfile};
+use speedwell_model::{Metric, MetricDirection, Run, Session, StackProfile};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::Instant;
 
 /// Everything a run yielded.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RunReport {
     /// Metrics, notes, and the failure if there was one.
     pub performed: StageReport,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
-    /// Profile, if the run was profiled instead of timed.
+    /// Profile, if the run was profiled instead of timed. Only runs on this machine have one.
+    #[serde(skip)]
     pub profile: Option<StackProfile>,
 }
 
@@ -33,20 +37,9 @@ pub fn stage_failure(stage: RunStage, reason: impl Into<String>) -> StageFailure
     StageFailure { stage, reason: reason.into(), stderr_tail: String::new() }
 }
 
-/// Facts observed when the server became ready.
-pub struct ServerReady {
-    /// Time from the start of the server until it was ready.
-    pub took_ns: u64,
-    /// Listening address.
-    pub address: SocketAddr,
-}
-
-/// Counters of the load phase.
-pub struct LoadCounters {
-    /// Elapsed time, processor time of the target, and CPU pressure and steal of the machine.
-    pub spent: IntervalUsage,
-    /// Instructions of the target in user mode.
-    pub instructions: Option<u64>,
+/// Returns a function that turns an error into the failure of a stage.
+pub fn stage_error(stage: RunStage) -> impl Fn(anyhow::Error) -> StageFailure {
+    move |error| stage_failure(stage, format!("{error:#}"))
 }
 
 /// Result of a load.
@@ -55,8 +48,10 @@ pub struct LoadResult {
     pub session: Session,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
-    /// Counters during the load.
-    pub counted: LoadCounters,
+    /// Elapsed time, processor time of the target, and CPU pressure and steal of the machine.
+    pub spent: IntervalUsage,
+    /// Instructions of the target in user mode.
+    pub instructions: Option<u64>,
     /// Peak resident memory of all processes of the target together.
     pub peak_rss_bytes: Option<u64>,
     /// Recording of the load phase, if it was profiled.
@@ -64,24 +59,29 @@ pub struct LoadResult {
 }
 
 /// Adds the metrics of a load, and the resources that the server used for it.
-pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
-    let run = result.session.runs.first();
-    for sample in run.into_iter().flat_map(|run| &run.samples) {
-        if let Some(metric) = result.session.metric(&sample.metric) {
-            report.performed.add_metric(metric.clone(), sample.value);
-        }
+pub fn add_server_metrics(result: &LoadResult, ready_ns: u64, report: &mut RunReport) {
+    if let Some(run) = result.session.runs.first() {
+        add_run_metrics(&result.session, run, &[], report);
     }
-    let notes = run.into_iter().flat_map(|run| run.notes.iter().cloned());
-    report.performed.notes.extend(notes);
-    add_target_cost(result, ready, report);
+    add_target_cost(result, ready_ns, report);
     if let Some(load) = &result.load {
         add_generator_metrics(load, report);
     }
 }
 
+/// Adds the metrics and notes of a load's run, without the metrics named in `excluded`.
+pub fn add_run_metrics(session: &Session, run: &Run, excluded: &[&str], report: &mut RunReport) {
+    for sample in run.samples.iter().filter(|sample| !excluded.contains(&&*sample.metric)) {
+        if let Some(metric) = session.metric(&sample.metric) {
+            report.performed.add_metric(metric.clone(), sample.value);
+        }
+    }
+    report.performed.notes.extend(run.notes.iter().cloned());
+}
+
 /// Adds the resources that the target used for the load, such as processor time per request, and
 /// the CPU pressure and steal of the machine.
-fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
+fn add_target_cost(result: &LoadResult, ready_ns: u64, report: &mut RunReport) {
     let sample_value = |name: &str| {
         let samples = result.session.runs.first().map(|run| &run.samples);
         let sample = samples.into_iter().flatten().find(|sample| &*sample.metric == name);
@@ -90,7 +90,7 @@ fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunRep
     let rate = sample_value("throughput").or(sample_value("requests_per_second"));
     let mean_in_flight =
         rate.zip(sample_value("latency_mean")).map(|(rate, mean_ns)| rate * mean_ns / 1e9);
-    let spent = &result.counted.spent;
+    let spent = &result.spent;
     let attempts = result.load.as_ref().map(|load| load.measured.totals.outcomes.attempts() as f64);
     let requests = attempts.or(rate.map(|rate| rate * spent.elapsed_ns as f64 / 1e9));
     let per_request =
@@ -98,8 +98,7 @@ fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunRep
     let cores = spent.cpu_ns.map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     let peak_rss = result.peak_rss_bytes.map(|bytes| bytes as f64);
-    let instructions = per_request(result.counted.instructions);
-    let ready_ns = Some(ready.took_ns as f64);
+    let instructions = per_request(result.instructions);
     let lower = MetricDirection::Lower;
     let higher = MetricDirection::Higher;
     let figures = [
@@ -108,7 +107,7 @@ fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunRep
         ("instructions_per_request", "", lower, instructions),
         ("cpu_cores", "", lower, cores),
         ("max_rss", "B", lower, peak_rss),
-        ("server_ready", "ns", lower, ready_ns),
+        ("server_ready", "ns", lower, Some(ready_ns as f64)),
         ("pressure", "%", lower, percent(spent.pressure)),
         ("steal", "%", lower, percent(spent.steal)),
     ];
@@ -171,6 +170,72 @@ pub fn add_command_metrics(
     add_metrics(&figures, report);
 }
 
+/// Extracts the values of a metric from the output of a command that started at `begin`.
+///
+/// # Errors
+/// Fails if the output has no such value, or the value is not a finite number.
+pub fn extract_values(
+    figure: &TargetMetric,
+    output: &CapturedOutput,
+    begin: Instant,
+    outcome: &ProcessOutcome,
+) -> Result<Vec<f64>, String> {
+    let text = output.stream_text(OutputStream::Stdout);
+    let mut values = match &figure.from {
+        MetricSource::Regex(pattern) => values_by_pattern(pattern, &text)?,
+        MetricSource::Json(path) => vec![value_by_path(path, &text)?],
+        MetricSource::Marks(from, to) => {
+            let time_of_mark = |mark: &str| match mark {
+                "start" => Ok(0.0),
+                "process-end" => Ok(outcome.wall_ns as f64),
+                mark => {
+                    let named = mark.strip_prefix("mark:").unwrap_or(mark);
+                    let time = output.mark_time(named).map(|time| time.duration_since(begin));
+                    let time_ns = time.map(|time| time.as_nanos() as f64);
+                    time_ns.ok_or_else(|| format!("no line begins with 'mark:{named}'"))
+                }
+            };
+            let from = time_of_mark(from)?;
+            vec![time_of_mark(to)? - from]
+        }
+    };
+    values.iter_mut().for_each(|value| *value *= figure.factor);
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err("its value is not finite".to_owned());
+    }
+    Ok(values)
+}
+
+fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
+    let regex = Regex::new(pattern).map_err(|error| error.to_string())?;
+    let values: Vec<f64> = regex
+        .captures_iter(text)
+        .filter_map(|captures| captures.name("value").or_else(|| captures.get(1)))
+        .map(|found| {
+            let number = found.as_str().parse().ok().filter(|number: &f64| number.is_finite());
+            number.ok_or_else(|| format!("'{}' is not a number", found.as_str()))
+        })
+        .collect::<Result<_, _>>()?;
+    if values.is_empty() {
+        Err(format!("nothing on the command's stdout matches '{pattern}'"))
+    } else {
+        Ok(values)
+    }
+}
+
+fn value_by_path(path: &str, text: &str) -> Result<f64, String> {
+    let root: serde_json::Value = serde_json::from_str(text.trim())
+        .map_err(|error| format!("the command's stdout is not JSON: {error}"))?;
+    let mut value = &root;
+    for part in path.split('.') {
+        let index = part.parse::<usize>().ok().filter(|_| value.is_array());
+        let inner = index.map_or_else(|| value.get(part), |index| value.get(index));
+        value = inner.ok_or_else(|| format!("the JSON on the command's stdout has no '{path}'"))?;
+    }
+    let number = value.as_f64();
+    number.ok_or_else(|| format!("'{path}' in the JSON on the command's stdout is not a number"))
+}
+
 /// Counters of a measurement in progress.
 pub struct ActiveCounters<'a> {
     interval: ActivityInterval,
@@ -184,12 +249,13 @@ impl<'a> ActiveCounters<'a> {
         ActiveCounters { instructions, interval: ActivityInterval::start(pid) }
     }
 
-    pub fn end(self) -> LoadCounters {
+    /// Returns what the load used, and the number of instructions.
+    pub fn end(self) -> (IntervalUsage, Option<u64>) {
         let spent = self.interval.finish();
         let instructions = self
             .instructions
             .and_then(|(counter, start_count)| Some(counter.read()?.saturating_sub(start_count)));
-        LoadCounters { spent, instructions }
+        (spent, instructions)
     }
 }
 
@@ -233,14 +299,14 @@ pub fn open_if_wanted(
     if !assignment.also.iter().any(needs_counter) {
         return None;
     }
-    InstructionCounter::open()
-        .map_err(|error| {
-            report.performed.notes.push(format!(
-                "Instructions cannot be counted on this machine ({error}); processor time is \
-                 reported instead."
-            ));
-        })
-        .ok()
+    let counter = InstructionCounter::open(HARDWARE, INSTRUCTIONS);
+    if let Err(error) = &counter {
+        report.performed.notes.push(format!(
+            "Instructions cannot be counted on this machine ({error}); processor time is reported \
+             instead."
+        ));
+    }
+    counter.ok()
 }
 
 /// Counts instructions in user mode.
@@ -248,15 +314,12 @@ pub fn open_if_wanted(
 pub struct InstructionCounter(OwnedFd);
 
 impl InstructionCounter {
-    /// Opens a counter for the processes that this thread will start.
+    /// Opens a counter, named by its type and number in the kernel's interface, for the processes
+    /// that this thread will start.
     ///
     /// # Errors
     /// Fails if the machine has no such counter, or access is denied.
-    pub fn open() -> io::Result<InstructionCounter> {
-        InstructionCounter::open_kind(HARDWARE, INSTRUCTIONS)
-    }
-
-    fn open_kind(kind: u32, config: u64) -> io::Result<InstructionCounter> {
+    pub fn open(kind: u32, config: u64) -> io::Result<InstructionCounter> {
         let attributes = PerfEventAttributes {
             kind,
             size: size_of::<PerfEventAttributes>() as u32,
@@ -283,6 +346,28 @@ impl InstructionCounter {
 }
 
 #[cfg(test)]
+mod figure_tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_from_text_and_from_json() {
+        let text = "Time(a): 12.5 ms\nTime(b): 3 ms\n";
+        assert_eq!(
+            values_by_pattern(r"Time\(\w\): (?P<value>[\d.]+) ms", text),
+            Ok(vec![12.5, 3.0])
+        );
+        assert_eq!(values_by_pattern(r"Time\(b\): ([\d.]+)", text), Ok(vec![3.0]));
+        assert!(
+            values_by_pattern("x: (.*)", text)
+                .unwrap_err()
+                .contains("nothing on the command's stdout")
+        );
+        assert_eq!(value_by_path("a.1.b", r#"{"a":[0,{"b":7}]}"#), Ok(7.0));
+        assert!(value_by_path("a.2", r#"{"a":[0]}"#).unwrap_err().contains("no 'a.2'"));
+    }
+}
+
+#[cfg(test)]
 mod counter_tests {
     use super::*;
     use std::process::Command;
@@ -294,7 +379,7 @@ mod counter_tests {
 
     #[test]
     fn children_are_counted_and_this_thread_is_not() {
-        let Ok(counter) = InstructionCounter::open_kind(SOFTWARE, TASK_CLOCK) else {
+        let Ok(counter) = InstructionCounter::open(SOFTWARE, TASK_CLOCK) else {
             eprintln!("skipped: perf events are not permitted here");
             return;
         };

@@ -8,7 +8,7 @@
 //! lost, all others are stopped. Start at [`follow_generators`]; [`run_generators`] also starts the
 //! generators, on this machine.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::own_program;
 use speedwell_load::generator::ProgressReport;
@@ -162,7 +162,11 @@ pub fn follow_generators(
     thread::scope(|scope| {
         for (index, assignment) in assignments.iter().enumerate() {
             let table = &table;
-            scope.spawn(move || table.follow_generator(index, assignment));
+            scope.spawn(move || {
+                let result = table.exchange_messages(index, assignment);
+                let end = connections[index].end(result.as_ref().err());
+                table.update(index, |generator| generator.end = Some(end));
+            });
         }
         table.supervise(begin, stop, watch);
     });
@@ -200,19 +204,10 @@ impl LoadTable<'_> {
         self.changed.notify_all();
     }
 
-    fn follow_generator(&self, index: usize, assignment: &WorkerAssignment) {
+    /// Follows a generator until it has reported its results, or until it is certain that the load
+    /// will never start.
+    fn exchange_messages(&self, index: usize, assignment: &WorkerAssignment) -> Result<()> {
         let connection = &self.connections[index];
-        let result = self.exchange_messages(index, connection, assignment);
-        let end = connection.end(result.as_ref().err());
-        self.update(index, |generator| generator.end = Some(end));
-    }
-
-    fn exchange_messages(
-        &self,
-        index: usize,
-        connection: &WorkerConnection,
-        assignment: &WorkerAssignment,
-    ) -> anyhow::Result<()> {
         connection.send(assignment)?;
         loop {
             match connection.receive()? {
@@ -222,13 +217,11 @@ impl LoadTable<'_> {
                         offset = connection.query_clock()?;
                     }
                     self.update(index, |generator| generator.ready = Some((ready, offset)));
-                    match self.await_start() {
+                    connection.send(&match self.await_start() {
                         StartSignal::Never => return Ok(()),
-                        StartSignal::Now => connection.send(&StartSignal::Now)?,
-                        StartSignal::At(ns) => {
-                            connection.send(&StartSignal::At(offset.to_remote_ns(ns)))?;
-                        }
-                    }
+                        StartSignal::Now => StartSignal::Now,
+                        StartSignal::At(ns) => StartSignal::At(offset.to_remote_ns(ns)),
+                    })?;
                 }
                 GeneratorEvent::Progress(snapshot) => {
                     self.update(index, |generator| generator.snapshot = Some(snapshot));
@@ -248,11 +241,8 @@ impl LoadTable<'_> {
     }
 
     fn await_start(&self) -> StartSignal {
-        let state = self
-            .changed
-            .wait_while(self.lock(), |state| state.start.is_none())
-            .unwrap_or_else(PoisonError::into_inner);
-        state.start.unwrap_or(StartSignal::Never)
+        let waited = self.changed.wait_while(self.lock(), |state| state.start.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).start.unwrap_or(StartSignal::Never)
     }
 
     /// Announces the start once all generators are ready, and reports the progress. Stops all
@@ -340,15 +330,15 @@ pub fn run_generators(
     begin: &dyn Fn() -> StartSignal,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<GeneratorReport> {
+) -> Result<GeneratorReport> {
     let assignments = assignment.divide(assignment.count);
     let program = own_program();
-    let connections: anyhow::Result<Vec<WorkerConnection>> =
+    let connections: Result<Vec<WorkerConnection>> =
         assignments.iter().map(|_| WorkerConnection::start(&program, LOAD_SUBCOMMAND)).collect();
     combine_results(follow_generators(&connections?, &assignments, &|_| begin(), stop, watch))
 }
 
-fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<GeneratorReport> {
+fn combine_results(generators: Vec<GeneratorState>) -> Result<GeneratorReport> {
     let count = generators.len();
     let mut began_ns = Vec::new();
     let mut combined: Option<LoadMeasurement> = None;

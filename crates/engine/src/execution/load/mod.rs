@@ -21,7 +21,7 @@ pub use target::{TargetUrl, drop_unreachable, parse_host_and_port};
 pub use tool::load_with_tool;
 
 use crate::execution::server::{LoadServer, shell_server};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::load::{
     BodyRule, CertificateRefusal, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
@@ -85,7 +85,7 @@ impl PreparedLoad {
         mut job: LoadJob,
         other_server: Option<ProcessSpec>,
         notify: &mut dyn FnMut(LoadNotice),
-    ) -> anyhow::Result<PreparedLoad> {
+    ) -> Result<PreparedLoad> {
         if job.spec.rt {
             // If real-time priority is not permitted, fail before anything is started. The
             // generator requests the priority again.
@@ -93,16 +93,13 @@ impl PreparedLoad {
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
-        let server = other_server.or_else(|| job.spec.serve.as_deref().map(shell_server));
-        let mut server = match (server, &job.spec.serve) {
-            (Some(server), Some(command)) => {
-                let limit = job.spec.serve_timeout.unwrap_or(SERVER_START_TIMEOUT);
-                let server = LoadServer::start(server, command, limit, addresses, &mut warnings)?;
-                notify(LoadNotice::Served);
-                Some(server)
-            }
-            _ => None,
-        };
+        let mut server = None;
+        if let Some(command) = &job.spec.serve {
+            let spec = other_server.unwrap_or_else(|| shell_server(command));
+            let limit = job.spec.serve_timeout.unwrap_or(SERVER_START_TIMEOUT);
+            server = Some(LoadServer::start(spec, command, limit, addresses, &mut warnings)?);
+            notify(LoadNotice::Served);
+        }
         let mut probe = None;
         warnings.extend(target::drop_unreachable(&mut job.load));
         if !job.spec.no_verify {
@@ -124,7 +121,7 @@ impl PreparedLoad {
     ///
     /// # Errors
     /// Fails if waiting for the exit of the server fails.
-    pub fn stop_server(self) -> anyhow::Result<Option<ServerOutcome>> {
+    pub fn stop_server(self) -> Result<Option<ServerOutcome>> {
         self.server.map(LoadServer::stop).transpose()
     }
 }
@@ -134,17 +131,13 @@ impl PreparedLoad {
 ///
 /// # Errors
 /// Fails if the load could not begin. Later problems are part of the [`LoadRun`].
-pub fn run_load(
-    spec: &LoadSpec,
-    seed: u64,
-    notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<LoadRun> {
+pub fn run_load(spec: &LoadSpec, seed: u64, notify: &mut dyn FnMut(LoadNotice)) -> Result<LoadRun> {
     run_load_with_sender(None, spec, seed, &mut send_locally, notify)
 }
 
 /// Sends a prepared load and reports progress until it is complete or `stop` is set.
-pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> anyhow::Result<GeneratorReport>
-    + 's;
+pub type SendLoad<'s> =
+    dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> Result<GeneratorReport> + 's;
 
 /// Runs one load, calling `send` to send it. If the load has a server, starts, verifies and stops
 /// the server; `other_server` replaces its command.
@@ -157,7 +150,7 @@ pub fn run_load_with_sender(
     seed: u64,
     send: &mut SendLoad<'_>,
     notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<LoadRun> {
+) -> Result<LoadRun> {
     let job = build_job(spec, seed, LoadShare::ONLY)?;
     let mut prepared = PreparedLoad::prepare(job, other_server, notify)?;
     let server = prepared.server.as_ref();
@@ -221,7 +214,7 @@ pub(super) fn send_locally(
     job: &LoadJob,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<GeneratorReport> {
+) -> Result<GeneratorReport> {
     if job.processes() > 1 {
         let whole = WorkerAssignment::whole(&job.spec, job.seed, false);
         return generators::run_generators(&whole, &|| StartSignal::Now, stop, watch);
@@ -237,7 +230,7 @@ pub fn send_load(
     job: &LoadJob,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<LoadMeasurement> {
+) -> Result<LoadMeasurement> {
     let _priority = if job.spec.rt { Some(enter_real_time()?) } else { None };
     let measured = generator::run(&job.load, stop, &mut |progress| {
         watch(&LoadSnapshot::from_progress(progress));
@@ -245,7 +238,7 @@ pub fn send_load(
     measured.with_context(|| format!("cannot send the load to '{}'", job.url))
 }
 
-fn enter_real_time() -> anyhow::Result<RealTimeGuard> {
+fn enter_real_time() -> Result<RealTimeGuard> {
     RealTimeGuard::raise_priority().context(
         "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE, or \
          a limit ('ulimit -r') of at least 10",
@@ -293,7 +286,7 @@ const DEFAULT_MAX_CONNECTIONS: u32 = 1000;
 /// # Errors
 /// Fails for an invalid URL, contradictory options, unreadable files, or a host that does not
 /// resolve.
-pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<LoadJob> {
+pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> Result<LoadJob> {
     let url = TargetUrl::parse(&spec.url)?;
     check_conflicts(spec, &url)?;
     let streams = spec.streams_per_connection();
@@ -301,6 +294,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
     let (connections, max_connections) = connection_range(spec, &pace, streams)?;
     let rules = connection_rules(spec);
     let threads = thread_count(spec, &pace, streams)?;
+    let drain = spec.drain.or(request_timeout(spec)).unwrap_or(DEFAULT_TIMEOUT);
     let load = LoadConfig {
         target: target::resolve_target(spec, &url)?,
         kinds: requests::build_kinds(spec, &url)?,
@@ -311,9 +305,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
         },
         stop: stop_condition(spec),
         warmup_ns: spec.warmup.map_or(0, saturating_nanos),
-        drain_ns: saturating_nanos(
-            spec.drain.unwrap_or_else(|| request_timeout(spec).unwrap_or(DEFAULT_TIMEOUT)),
-        ),
+        drain_ns: saturating_nanos(drain),
         rules,
         success: success_criteria(spec),
         processors: assign_processors(spec, part, threads)?,
@@ -335,7 +327,7 @@ fn saturating_nanos(duration: Duration) -> u64 {
 }
 
 /// Rejects conflicts that clap cannot detect, because they depend on the URL or on several options.
-fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
+fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> Result<()> {
     let is_open = spec.is_open();
     ensure!(
         is_open || !spec.poisson,
@@ -363,19 +355,16 @@ fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
+fn build_pace(spec: &LoadSpec, seed: u64) -> Result<PacingModel> {
     if !spec.is_open() {
         let concurrency = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
-        let count = spec.count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        if let Some(count) = count.filter(|count| *count < concurrency) {
-            // The default concurrency is reduced later; one that the user gave is rejected.
-            ensure!(
-                spec.concurrency.is_none(),
-                "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \
-                 -c {count}, or a greater -n"
-            );
-        }
-        let reduced_concurrency = concurrency.min(count.unwrap_or(concurrency));
+        let count = spec.count.map_or(u32::MAX, |count| u32::try_from(count).unwrap_or(u32::MAX));
+        // The default concurrency is reduced; one that the user gave is rejected.
+        ensure!(
+            concurrency <= count || spec.concurrency.is_none(),
+            "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \
+             -c {count}, or a greater -n"
+        );
         let think = match spec.think {
             None => ThinkTime::None,
             Some(pause) if pause.is_random => {
@@ -383,7 +372,7 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
             }
             Some(pause) => ThinkTime::Fixed(saturating_nanos(pause.length)),
         };
-        return Ok(PacingModel::Closed(ClosedPace::new(reduced_concurrency, think)?));
+        return Ok(PacingModel::Closed(ClosedPace::new(concurrency.min(count), think)?));
     }
     let mut stages = Vec::new();
     for ramp in &spec.ramp {
@@ -418,11 +407,7 @@ pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
 }
 
 /// Returns the initial and the maximum number of connections.
-fn connection_range(
-    spec: &LoadSpec,
-    pace: &PacingModel,
-    streams: u32,
-) -> anyhow::Result<(u32, u32)> {
+fn connection_range(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> Result<(u32, u32)> {
     match pace {
         PacingModel::Closed(closed) => {
             ensure!(
@@ -435,21 +420,20 @@ fn connection_range(
             Ok((connections, connections))
         }
         PacingModel::Open(_) => {
-            let max_connections = spec.max_connections;
             let initial = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
-            if let (Some(max_connections), Some(initial)) = (max_connections, spec.concurrency) {
-                ensure!(
-                    initial <= max_connections,
-                    "{initial} initial connections are more than --max-connections {max_connections}"
-                );
-            }
-            let limit = max_connections.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(initial));
-            Ok((initial.min(limit), limit))
+            let default_max = DEFAULT_MAX_CONNECTIONS.max(initial);
+            let max_connections = spec.max_connections.unwrap_or(default_max);
+            // The default number of connections is reduced; one that the user gave is rejected.
+            ensure!(
+                initial <= max_connections || spec.concurrency.is_none(),
+                "{initial} initial connections are more than --max-connections {max_connections}"
+            );
+            Ok((initial.min(max_connections), max_connections))
         }
     }
 }
 
-fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Result<u32> {
+fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> Result<u32> {
     let threads = spec.threads.unwrap_or(1);
     let processes = spec.clients.unwrap_or(1);
     if let PacingModel::Closed(closed) = pace {
@@ -466,7 +450,7 @@ fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Re
 
 /// Assigns the processors of `--pin` to threads. Every thread of every generator process gets its
 /// own processor, as long as there are enough.
-fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::Result<Vec<usize>> {
+fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> Result<Vec<usize>> {
     let Some(set) = &spec.pin else { return Ok(Vec::new()) };
     let mut processors = set.parse::<CpuSet>()?.cpus().to_vec();
     let offset = (part.index as usize * threads as usize) % processors.len().max(1);
@@ -483,12 +467,9 @@ fn request_timeout(spec: &LoadSpec) -> Option<Duration> {
 fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
     let defaults = ConnectionRules::default();
     let total = request_timeout(spec);
+    let max_requests = spec.requests_per_connection.map(u64::from);
     ConnectionRules {
-        max_requests: if spec.no_keepalive {
-            Some(1)
-        } else {
-            spec.requests_per_connection.map(u64::from)
-        },
+        max_requests: if spec.no_keepalive { Some(1) } else { max_requests },
         lifetime_ns: spec.connection_lifetime.map(saturating_nanos),
         timeouts: RequestTimeouts {
             connect_ns: spec.connect_timeout.or(total).map(saturating_nanos),
@@ -517,7 +498,7 @@ fn success_criteria(spec: &LoadSpec) -> SuccessRule {
 ///
 /// # Errors
 /// Fails if there is no complete response, or if the response is not a success.
-pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeFacts)> {
+pub fn verify_target(mut job: LoadJob) -> Result<(LoadJob, ProbeFacts)> {
     let mut redirected_from = Vec::new();
     loop {
         let probe = generator::send_probe(&job.load, process::interrupt_flag())
@@ -538,11 +519,9 @@ pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeFacts)> 
     }
 }
 
-fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
-    let url = job
-        .url
-        .join(location)
-        .with_context(|| format!("'{}' redirects to '{location}'", job.url))?;
+fn follow_redirect(job: &LoadJob, location: &str) -> Result<LoadJob> {
+    let joined = job.url.join(location);
+    let url = joined.with_context(|| format!("'{}' redirects to '{location}'", job.url))?;
     let changes_host = url.host != job.url.host;
     let names = job.load.kinds.kinds().iter().flat_map(|kind| &kind.headers);
     let secret_name = names
@@ -601,10 +580,9 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
             job.url, probe.facts.body_bytes
         );
     }
-    let redirect = match &probe.location {
-        Some(location) => format!("it redirects to '{location}': -L follows the redirect; "),
-        None => String::new(),
-    };
+    let redirect = probe.location.as_ref().map_or(String::new(), |location| {
+        format!("it redirects to '{location}': -L follows the redirect; ")
+    });
     format!(
         "'{}' answered {status}, which is not a success status\nhint: {redirect}--expect-status \
          {status} counts it as success, --no-verify sends the load anyway",

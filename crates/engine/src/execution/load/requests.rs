@@ -18,7 +18,7 @@
 //! file provides them, fill placeholders such as `{{id}}`. Start at [`build_kinds`].
 
 use super::{TargetUrl, target};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexMap;
@@ -52,16 +52,12 @@ struct RequestEntry {
     body_file: Option<PathBuf>,
 }
 
-/// Reads a request file. `command_line_request` is the request that the command line describes;
-/// paths of body files are relative to the request file.
+/// Reads a request file. `default` is the request that the command line describes; paths of body
+/// files are relative to the request file.
 ///
 /// # Errors
 /// Fails if the file is unreadable or invalid, or contains no request.
-fn read_kinds(
-    file: &Path,
-    command_line_request: &RequestKind,
-    url: &TargetUrl,
-) -> anyhow::Result<Vec<RequestKind>> {
+fn read_kinds(file: &Path, default: &RequestKind) -> Result<Vec<RequestKind>> {
     let displayed = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
         let number = ParameterValue::parse(&displayed.to_string(), ValueKind::Number);
@@ -70,16 +66,10 @@ fn read_kinds(
         format!("cannot read requests from '{displayed}'{hint}")
     })?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    parse_kinds(&text, folder, command_line_request, url)
-        .with_context(|| format!("in the requests of '{displayed}'"))
+    parse_kinds(&text, folder, default).with_context(|| format!("in the requests of '{displayed}'"))
 }
 
-fn parse_kinds(
-    text: &str,
-    folder: &Path,
-    command_line_request: &RequestKind,
-    url: &TargetUrl,
-) -> anyhow::Result<Vec<RequestKind>> {
+fn parse_kinds(text: &str, folder: &Path, default: &RequestKind) -> Result<Vec<RequestKind>> {
     let file: RequestFile = toml::from_str(text).map_err(|error| add_hint(&error))?;
     ensure!(
         !file.request.is_empty(),
@@ -87,8 +77,8 @@ fn parse_kinds(
     );
     let mut kinds: Vec<RequestKind> = Vec::new();
     for (entry, number) in file.request.into_iter().zip(1..) {
-        let kind = build_kind(entry, folder, command_line_request, url)
-            .with_context(|| format!("request {number}"))?;
+        let kind =
+            build_kind(entry, folder, default).with_context(|| format!("request {number}"))?;
         if kinds.iter().any(|existing| existing.name == kind.name) {
             bail!("two requests are named '{}'", kind.name);
         }
@@ -100,21 +90,15 @@ fn parse_kinds(
 /// Adds a hint to a parse error. The message of the error already shows its position, on several
 /// lines.
 fn add_hint(error: &toml::de::Error) -> anyhow::Error {
-    const KNOWN: [&str; 7] = ["name", "weight", "method", "path", "headers", "body", "body-file"];
     let hint = if error.message().contains("unknown field") {
-        format!("\nhint: the keys of a request are {}", KNOWN.join(", "))
+        "\nhint: the keys of a request are name, weight, method, path, headers, body, body-file"
     } else {
-        String::new()
+        ""
     };
     anyhow::anyhow!("{}{hint}", error.to_string().trim_end())
 }
 
-fn build_kind(
-    entry: RequestEntry,
-    folder: &Path,
-    command_line_request: &RequestKind,
-    url: &TargetUrl,
-) -> anyhow::Result<RequestKind> {
+fn build_kind(entry: RequestEntry, folder: &Path, default: &RequestKind) -> Result<RequestKind> {
     let body = match (entry.body, entry.body_file) {
         (Some(_), Some(_)) => bail!("it has both a body and a body-file"),
         (Some(text), None) => Some(text.into_bytes()),
@@ -122,7 +106,7 @@ fn build_kind(
         (None, None) => None,
     };
     let path = match &entry.path {
-        None => url.path.clone(),
+        None => default.target.clone(),
         Some(path) => {
             ensure!(path.starts_with('/'), "the path '{path}' does not begin with '/'");
             target::encode_path(path)
@@ -136,7 +120,7 @@ fn build_kind(
         method,
         target: path,
         body,
-        ..command_line_request.clone()
+        ..default.clone()
     };
     for (name, value) in &entry.headers {
         set_header(&mut kind, name, Some(value.as_str()));
@@ -148,18 +132,17 @@ fn build_kind(
 ///
 /// # Errors
 /// Fails for files that cannot be read, or requests that cannot be encoded.
-pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKinds> {
+pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> Result<RequestKinds> {
     let command_line_request = plain_request(spec, url)?;
     let mut kinds = match &spec.requests {
-        Some(file) => read_kinds(file, &command_line_request, url)?,
+        Some(file) => read_kinds(file, &command_line_request)?,
         None => vec![command_line_request],
     };
     if let Some(proxy) = target::find_proxy(spec, url)? {
         for kind in &mut kinds {
             kind.target = format!("http://{}{}", url.authority(), kind.target);
             if let Some((name, password)) = &proxy.credentials {
-                let field = ("Proxy-Authorization".to_owned(), encode_basic(name, password));
-                kind.headers.push(field);
+                kind.headers.push(("Proxy-Authorization".to_owned(), encode_basic(name, password)));
             }
         }
     }
@@ -168,7 +151,7 @@ pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Re
 }
 
 /// Builds the request that the options of the command line describe.
-fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind> {
+fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> Result<RequestKind> {
     let body = request_body(spec)?;
     let default_method = if body.is_some() { "POST" } else { "GET" };
     let method = spec.request.as_deref().unwrap_or(default_method);
@@ -191,7 +174,7 @@ fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind
     Ok(kind)
 }
 
-fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
+fn request_body(spec: &LoadSpec) -> Result<Option<Vec<u8>>> {
     let file = match (&spec.data, &spec.body_file) {
         (Some(text), _) => match text.strip_prefix('@') {
             Some(file) => Path::new(file),
@@ -204,7 +187,7 @@ fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 /// Default header fields, which `--header` may override.
-fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> Result<Vec<(String, Vec<u8>)>> {
     let default_agent = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
     let agent = spec.user_agent.as_deref().unwrap_or(default_agent);
     let mut fields = vec![header_field("User-Agent", agent), header_field("Accept", "*/*")];
@@ -220,14 +203,11 @@ fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<(Stri
     Ok(fields)
 }
 
-fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<(String, String)>> {
-    match &spec.user {
-        None => Ok(url.credentials.clone()),
-        Some(text) => match text.split_once(':') {
-            Some((name, password)) => Ok(Some((name.to_owned(), password.to_owned()))),
-            None => bail!("cannot parse --user: expected NAME:PASSWORD, where either may be empty"),
-        },
-    }
+fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> Result<Option<(String, String)>> {
+    let Some(text) = &spec.user else { return Ok(url.credentials.clone()) };
+    let (name, password) = (text.split_once(':'))
+        .context("cannot parse --user: expected NAME:PASSWORD, where either may be empty")?;
+    Ok(Some((name.to_owned(), password.to_owned())))
 }
 
 fn header_field(name: &str, value: &str) -> (String, Vec<u8>) {
@@ -246,13 +226,10 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// Fails if the header has none of these forms.
-fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
+fn apply_header(kind: &mut RequestKind, text: &str) -> Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
-        None => match text.strip_suffix(';') {
-            Some(name) => (name, Some("")),
-            None => bail!("expected the form 'Name: value'"),
-        },
+        None => (text.strip_suffix(';').context("expected the form 'Name: value'")?, Some("")),
     };
     set_header(kind, name, value);
     Ok(())
@@ -283,7 +260,7 @@ fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
 /// # Errors
 /// Fails if the file is unreadable, has an unknown format, or has rows that do not match the
 /// columns.
-fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
+fn read_rows(file: &Path) -> Result<DataTable> {
     let displayed = file.display();
     let content =
         std::fs::read(file).with_context(|| format!("cannot read rows from '{displayed}'"))?;
@@ -299,7 +276,7 @@ fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
     Ok(rows)
 }
 
-fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
+fn parse_csv(bytes: &[u8]) -> Result<DataTable> {
     let mut rows = DataTable::default();
     let (mut remaining, mut fields, mut number) = (bytes, Vec::new(), 0);
     while !remaining.is_empty() {
@@ -329,7 +306,7 @@ fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
 }
 
 /// Parses one JSON object per line; the first object defines the columns.
-fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
+fn parse_json_lines(bytes: &[u8]) -> Result<DataTable> {
     let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
     let mut rows = DataTable::default();
     for (line, number) in text.lines().zip(1..) {
@@ -341,16 +318,12 @@ fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
         if rows.names.is_empty() {
             rows.names = object.keys().cloned().collect();
         }
-        let row = rows
-            .names
-            .iter()
-            .map(|name| match object.get(name) {
-                Some(Json::String(text)) => Ok(text.clone()),
-                Some(value) => Ok(value.to_string()),
-                None => bail!("line {number} has no '{name}'"),
-            })
-            .collect::<anyhow::Result<_>>()?;
-        rows.values.push(row);
+        let value = |name: &String| match object.get(name) {
+            Some(Json::String(text)) => Ok(text.clone()),
+            Some(other) => Ok(other.to_string()),
+            None => bail!("line {number} has no '{name}'"),
+        };
+        rows.values.push(rows.names.iter().map(value).collect::<Result<_>>()?);
     }
     Ok(rows)
 }
@@ -360,12 +333,11 @@ mod tests {
     use super::*;
 
     fn parse_test_kinds(text: &str) -> anyhow::Result<Vec<RequestKind>> {
-        let url = TargetUrl::parse("http://h/base").unwrap();
         let plain = RequestKind {
             headers: vec![("Accept".into(), b"*/*".to_vec())],
             ..RequestKind::get("h", "/base")
         };
-        parse_kinds(text, Path::new("."), &plain, &url)
+        parse_kinds(text, Path::new("."), &plain)
     }
 
     #[test]

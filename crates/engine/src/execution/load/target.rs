@@ -3,7 +3,7 @@
 //! Decides how --unix-socket, --proxy, --connect-to and --resolve change these addresses. Start at
 //! [`resolve_target`].
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_load::load::{
     ClientIdentity, LoadConfig, LoadTarget, ServerAddress, TlsOptions, TrustSource,
 };
@@ -21,7 +21,7 @@ const CONNECT_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Fails for a host that does not resolve, or an invalid rule.
-pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<LoadTarget> {
+pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> Result<LoadTarget> {
     Ok(LoadTarget {
         host: url.host.clone(),
         port: url.port,
@@ -51,7 +51,7 @@ pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
 ///
 /// # Errors
 /// Fails if the proxy cannot be used for this URL.
-pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<TargetUrl>> {
+pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> Result<Option<TargetUrl>> {
     let Some(text) = &spec.proxy else { return Ok(None) };
     let proxy = TargetUrl::parse(text).context("in --proxy")?;
     ensure!(!proxy.is_tls, "TLS to a proxy is not supported: '{text}'\nhint: use http://");
@@ -63,7 +63,7 @@ pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Opt
     Ok(Some(proxy))
 }
 
-fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<ServerAddress>> {
+fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> Result<Vec<ServerAddress>> {
     if let Some(path) = &spec.unix_socket {
         return Ok(vec![ServerAddress::Unix(path.clone())]);
     }
@@ -93,7 +93,7 @@ fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<Ser
 
 /// Applies a rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, where each part may be empty, or
 /// `HOST2:PORT2` for every host. Returns where to connect to; `None` if the rule does not match.
-fn apply_connect_to(rule: &str, host: &str, port: u16) -> anyhow::Result<Option<(String, u16)>> {
+fn apply_connect_to(rule: &str, host: &str, port: u16) -> Result<Option<(String, u16)>> {
     let parts = split_rule(rule)?;
     let (from_host, from_port, to_host, to_port) = match parts[..] {
         [to_host, to_port] => ("", "", to_host, to_port),
@@ -114,7 +114,7 @@ fn apply_connect_to(rule: &str, host: &str, port: u16) -> anyhow::Result<Option<
 }
 
 /// Parses a rule of --resolve: `HOST:PORT:ADDRESS[,ADDRESS...]`.
-fn parse_resolve(text: &str) -> anyhow::Result<(String, u16, Vec<IpAddr>)> {
+fn parse_resolve(text: &str) -> Result<(String, u16, Vec<IpAddr>)> {
     let form = "expected HOST:PORT:ADDRESS[,ADDRESS...]";
     let after_host = match text.strip_prefix('[') {
         Some(remaining) => text.len() - remaining.len() + remaining.find(']').context(form)? + 1,
@@ -132,7 +132,7 @@ fn parse_resolve(text: &str) -> anyhow::Result<(String, u16, Vec<IpAddr>)> {
 }
 
 /// Splits at colons, except within the brackets of an IPv6 address.
-fn split_rule(text: &str) -> anyhow::Result<Vec<&str>> {
+fn split_rule(text: &str) -> Result<Vec<&str>> {
     let mut parts = Vec::new();
     let mut remaining = text;
     loop {
@@ -173,7 +173,7 @@ impl TargetUrl {
     ///
     /// # Errors
     /// Fails if the text is not an HTTP URL; the message says what is expected.
-    pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
+    pub fn parse(text: &str) -> Result<TargetUrl> {
         let (scheme, after_scheme) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
@@ -208,14 +208,18 @@ impl TargetUrl {
     ///
     /// # Errors
     /// Fails if the result is not an HTTP URL.
-    pub fn join(&self, reference: &str) -> anyhow::Result<TargetUrl> {
-        if has_scheme(reference) {
-            return Ok(TargetUrl::parse(reference)?.inherit_credentials(self));
-        }
-        if let Some(without_scheme) = reference.strip_prefix("//") {
-            let scheme = if self.is_tls { "https" } else { "http" };
-            return Ok(TargetUrl::parse(&format!("{scheme}://{without_scheme}"))?
-                .inherit_credentials(self));
+    pub fn join(&self, reference: &str) -> Result<TargetUrl> {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let absolute = match reference.strip_prefix("//") {
+            Some(after) => Some(format!("{scheme}://{after}")),
+            None => has_scheme(reference).then(|| reference.to_owned()),
+        };
+        if let Some(absolute) = absolute {
+            let url = TargetUrl::parse(&absolute)?;
+            let origin = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
+            // Name and password are only for the same origin.
+            let inherited = self.credentials.clone().filter(|_| origin(&url) == origin(self));
+            return Ok(TargetUrl { credentials: url.credentials.clone().or(inherited), ..url });
         }
         let (own_path, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
         let path = match reference.chars().next() {
@@ -255,15 +259,6 @@ impl TargetUrl {
         let user = user.unwrap_or_default();
         format!("{scheme}://{user}{}{}", self.authority_of(&self.host), self.path)
     }
-
-    /// Inherits name and password from `from` if scheme, host and port are the same and this URL
-    /// has none of its own.
-    fn inherit_credentials(self, from: &TargetUrl) -> TargetUrl {
-        let origin = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
-        let own_credentials = self.credentials.clone();
-        let inherited = from.credentials.clone().filter(|_| origin(&self) == origin(from));
-        TargetUrl { credentials: own_credentials.or(inherited), ..self }
-    }
 }
 
 /// Shows the URL without name and password.
@@ -278,7 +273,7 @@ impl fmt::Display for TargetUrl {
 ///
 /// # Errors
 /// Fails for an invalid host or port.
-pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
+pub fn parse_host_and_port(text: &str) -> Result<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(bracketed) => {
             let (host, after_bracket) = bracketed.split_once(']').context("a '[' is not closed")?;
@@ -313,7 +308,7 @@ pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> 
 
 /// Rejects an IPv6 zone that is not an interface of this machine. Without this check, name
 /// resolution would fail and report only that the name is unknown.
-fn ensure_interface(zone: &str) -> anyhow::Result<()> {
+fn ensure_interface(zone: &str) -> Result<()> {
     let is_number = !zone.is_empty() && zone.bytes().all(|byte| byte.is_ascii_digit());
     let is_known =
         !zone.is_empty() && !zone.contains('/') && Path::new("/sys/class/net").join(zone).exists();
@@ -361,10 +356,9 @@ fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut remaining = text.as_bytes();
     while let Some((&first_byte, after)) = remaining.split_first() {
-        let code = after
-            .get(..2)
-            .filter(|_| first_byte == b'%')
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        let digits = after.get(..2).filter(|_| first_byte == b'%');
+        let hex = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
         bytes.push(code.unwrap_or(first_byte));
         remaining = if code.is_some() { &after[2..] } else { after };
     }
@@ -382,25 +376,19 @@ fn has_scheme(reference: &str) -> bool {
 
 /// Removes dot segments (RFC 3986, section 5.2.4).
 fn remove_dot_segments(path: &str) -> String {
-    let (path, query) =
-        path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
     let mut segments: Vec<&str> = Vec::new();
-    let parts: Vec<&str> = path.split('/').skip(1).collect();
-    for (index, part) in parts.iter().enumerate() {
-        let is_last = index + 1 == parts.len();
-        match *part {
-            ".." => {
-                segments.pop();
-            }
+    for part in path.split('/').skip(1) {
+        match part {
+            ".." => drop(segments.pop()),
             "." => {}
             part => segments.push(part),
         }
-        if is_last && matches!(*part, "." | "..") {
-            segments.push("");
-        }
     }
-    let suffix = query.map_or(String::new(), |query| format!("?{query}"));
-    format!("/{}{suffix}", segments.join("/"))
+    if path.ends_with("/.") || path.ends_with("/..") {
+        segments.push("");
+    }
+    format!("/{}{query}", segments.join("/"))
 }
 
 /// Drops addresses that refuse connections if other addresses of the host accept them. For example,

@@ -6,17 +6,18 @@
 
 use super::{DEFAULT_DURATION, LoadJob, LoadNotice, PreparedLoad, build_job};
 use crate::execution::server::UNLIMITED;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
 use speedwell_load::load::{LoadShare, RequestKind};
 use speedwell_load::pace::PacingModel;
 use speedwell_machine::process::{
     self as process, ProcessEnd, ProcessSpec, ScratchFolder, resolve_program,
 };
-use speedwell_model::load::spec::{LoadClient, LoadSpec, format_statuses};
+use speedwell_model::load::spec::LoadClient::{self, Ab, Autocannon, H2load, Wrk};
+use speedwell_model::load::spec::{LoadSpec, format_statuses};
 use speedwell_model::{Case, Sample, Session};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Options that every tool supports, because they set header fields or the concurrency, and options
@@ -46,94 +47,52 @@ const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 /// for which it reserves memory. No single thread sends more requests per second.
 const MAX_AB_RATE: u64 = 250_000;
 
-/// A tool: its name, and the options it supports besides [`COMMON_OPTIONS`].
+/// Options that some tools support, besides [`COMMON_OPTIONS`].
+const TOOL_OPTIONS: [(&str, &[LoadClient]); 15] = [
+    ("count", &[Ab, H2load, Autocannon]),
+    ("time", &[Ab, Wrk, H2load, Autocannon]),
+    ("threads", &[Wrk, H2load, Autocannon]),
+    ("no-keepalive", &[Ab, Wrk, Autocannon]),
+    ("request", &[Ab, Autocannon]),
+    ("data", &[Ab, H2load, Autocannon]),
+    ("body-file", &[Ab, H2load, Autocannon]),
+    ("timeout", &[Ab, Wrk, H2load, Autocannon]),
+    ("http1.0", &[Ab]),
+    ("bind", &[Ab]),
+    ("http2", &[H2load]),
+    ("streams", &[H2load]),
+    ("pipeline", &[H2load, Autocannon]),
+    ("warmup", &[H2load]),
+    ("unix-socket", &[H2load, Autocannon]),
+];
+
+/// Why a tool does not support an option.
+const REASONS: [(LoadClient, &str, &str); 6] = [
+    (Ab, "threads", "it has one thread"),
+    (Wrk, "count", "it stops after a given time, not after a number of requests"),
+    (Wrk, "request", "it needs a script for that"),
+    (Wrk, "data", "it needs a script for that"),
+    (H2load, "rate", "its rate is per connection"),
+    (Autocannon, "rate", "it sends the requests of each second in one burst"),
+];
+
+/// How a tool counts responses.
 struct ToolSupport {
-    name: &'static str,
-    options: &'static [&'static str],
+    client: LoadClient,
     /// Statuses that the tool counts as success. The tool does not tell them apart.
     success_statuses: RangeInclusive<u16>,
     /// Whether the tool counts responses with other statuses separately from errors.
     counts_others: bool,
-    reasons: &'static [(&'static str, &'static str)],
 }
 
-const AB_SUPPORT: ToolSupport = ToolSupport {
-    name: "ab",
-    options: &[
-        "count",
-        "time",
-        "no-keepalive",
-        "request",
-        "data",
-        "body-file",
-        "timeout",
-        "http1.0",
-        "bind",
-    ],
-    success_statuses: SUCCESS_STATUSES,
-    counts_others: true,
-    reasons: &[("threads", "it has one thread")],
-};
-
-const WRK_SUPPORT: ToolSupport = ToolSupport {
-    name: "wrk",
-    options: &["time", "threads", "no-keepalive", "timeout"],
-    success_statuses: 200..=399,
-    counts_others: true,
-    reasons: &[
-        ("count", "it stops after a given time, not after a number of requests"),
-        ("request", "it needs a script for that"),
-        ("data", "it needs a script for that"),
-    ],
-};
-
-const H2LOAD_SUPPORT: ToolSupport = ToolSupport {
-    name: "h2load",
-    options: &[
-        "count",
-        "time",
-        "threads",
-        "http2",
-        "streams",
-        "pipeline",
-        "warmup",
-        "data",
-        "body-file",
-        "timeout",
-        "unix-socket",
-    ],
-    success_statuses: SUCCESS_STATUSES,
-    counts_others: false,
-    reasons: &[("rate", "its rate is per connection")],
-};
-
-const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
-    name: "autocannon",
-    options: &[
-        "count",
-        "time",
-        "threads",
-        "request",
-        "data",
-        "body-file",
-        "pipeline",
-        "timeout",
-        "no-keepalive",
-        "unix-socket",
-    ],
-    success_statuses: SUCCESS_STATUSES,
-    counts_others: true,
-    reasons: &[("rate", "it sends the requests of each second in one burst")],
-};
-
-fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
-    match client {
-        LoadClient::Ab => Ok(AB_SUPPORT),
-        LoadClient::Wrk => Ok(WRK_SUPPORT),
-        LoadClient::H2load => Ok(H2LOAD_SUPPORT),
-        LoadClient::Autocannon => Ok(AUTOCANNON_SUPPORT),
+fn tool_support(client: LoadClient) -> Result<ToolSupport> {
+    let (success_statuses, counts_others) = match client {
+        Ab | Autocannon => (SUCCESS_STATUSES, true),
+        Wrk => (200..=399, true),
+        H2load => (SUCCESS_STATUSES, false),
         LoadClient::Builtin => bail!("our own generator needs no command"),
-    }
+    };
+    Ok(ToolSupport { client, success_statuses, counts_others })
 }
 
 /// One of the two counts of responses that a tool reports.
@@ -147,10 +106,7 @@ enum ExpectedCount {
 
 /// Decides which of a tool's two counts is the number of expected responses. Fails if the expected
 /// statuses belong to both counts.
-fn select_expected(
-    tool: &ToolSupport,
-    statuses: &[RangeInclusive<u16>],
-) -> anyhow::Result<ExpectedCount> {
+fn select_expected(tool: &ToolSupport, statuses: &[RangeInclusive<u16>]) -> Result<ExpectedCount> {
     let is_inside = |range: &RangeInclusive<u16>| {
         tool.success_statuses.contains(range.start()) && tool.success_statuses.contains(range.end())
     };
@@ -173,7 +129,7 @@ fn select_expected(
     bail!(
         "{} cannot count {} as success: it {counts}\n\
          hint: Speedwell's own generator can: leave out --client (or the key 'client' of a file)",
-        tool.name,
+        tool.client.name(),
         formatted.join(", ")
     )
 }
@@ -196,71 +152,67 @@ fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
 ///
 /// # Errors
 /// Fails if the tool does not support an option.
-fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
+fn build_arguments(job: &LoadJob, body: &Path) -> Result<Vec<String>> {
     let spec = &job.spec;
     let tool = tool_support(spec.client)?;
     check_supported(&tool, &spec.option_names())?;
     select_expected(&tool, &spec.expect_status)?;
     let request = ToolRequest::from_job(job, body)?;
-    match spec.client {
-        LoadClient::Ab => ab_arguments(spec, &request),
-        LoadClient::Wrk => wrk_arguments(spec, &request),
-        LoadClient::H2load => Ok(h2load_arguments(spec, &request)),
-        _ => autocannon_arguments(spec, &request),
-    }
+    let mut arguments = match spec.client {
+        Ab => ab_arguments(spec, &request)?,
+        Wrk => wrk_arguments(spec, &request)?,
+        H2load => h2load_arguments(spec, &request),
+        _ => autocannon_arguments(spec, &request)?,
+    };
+    arguments.push(job.url.to_string());
+    Ok(arguments)
 }
 
-fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
-    let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool.options.contains(&name);
+fn check_supported(tool: &ToolSupport, given: &[String]) -> Result<()> {
+    let tool_options = TOOL_OPTIONS.iter().filter(|(_, tools)| tools.contains(&tool.client));
+    let tool_options: Vec<&str> = tool_options.map(|(option, _)| *option).collect();
+    let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool_options.contains(&name);
     let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
     let Some(first) = unsupported.first() else { return Ok(()) };
     let names: Vec<String> = unsupported.iter().map(|name| format!("--{name}")).collect();
-    let known = tool.reasons.iter().find(|(name, _)| name == first);
-    let reason = known.map_or(String::new(), |(_, reason)| format!(": {reason}"));
+    let mut reasons = REASONS.iter().filter(|(client, ..)| *client == tool.client);
+    let known = reasons.find(|(_, option, _)| option == first);
+    let reason = known.map_or(String::new(), |(_, _, reason)| format!(": {reason}"));
     bail!(
         "{} does not support {}{reason}\nhint: leave it out, or leave out --client",
-        tool.name,
+        tool.client.name(),
         names.join(", ")
     )
 }
 
 /// The request of a load, prepared for the command line of a tool.
-struct ToolRequest {
-    url: String,
-    kind: RequestKind,
+struct ToolRequest<'a> {
+    kind: &'a RequestKind,
     concurrency: u32,
-    body: Option<PathBuf>,
+    /// Path of the file with the body.
+    body: Option<String>,
 }
 
-impl ToolRequest {
-    fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<ToolRequest> {
+impl<'a> ToolRequest<'a> {
+    fn from_job(job: &'a LoadJob, body: &Path) -> Result<ToolRequest<'a>> {
         let [kind] = job.load.kinds.kinds() else {
             bail!("other tools cannot send several kinds of requests");
         };
         let PacingModel::Closed(closed) = &job.load.pace else {
             bail!("other tools cannot send requests on a schedule");
         };
-        let client = job.spec.client;
-        let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
+        let has_method = matches!(job.spec.client, Ab | Autocannon);
         let default_method = if kind.body.is_some() { "POST" } else { "GET" };
         ensure!(
             has_method || kind.method == default_method,
             "the method {} is not supported",
             kind.method
         );
-        let file = match &kind.body {
-            None => None,
-            Some(bytes) => {
-                std::fs::write(body, bytes)?;
-                Some(body.to_owned())
-            }
-        };
-        Ok(ToolRequest {
-            url: job.url.to_string(),
-            kind: kind.clone(),
-            concurrency: closed.concurrency,
-            body: file,
-        })
+        if let Some(bytes) = &kind.body {
+            std::fs::write(body, bytes)?;
+        }
+        let body = kind.body.as_ref().map(|_| body.display().to_string());
+        Ok(ToolRequest { kind, concurrency: closed.concurrency, body })
     }
 
     /// Returns the header fields as name and value. Includes `Connection: close` if the connection
@@ -276,34 +228,27 @@ impl ToolRequest {
         fields
     }
 
-    /// Returns the path of the file with the body.
-    fn body_path(&self) -> Option<std::path::Display<'_>> {
-        self.body.as_ref().map(|file| file.display())
-    }
-
     fn closes_connection(&self) -> bool {
         self.kind.connection == ConnectionOption::Close
     }
 }
 
 /// Converts a duration for tools that accept whole seconds only.
-fn whole_seconds(tool: &str, option: &str, time: Duration) -> anyhow::Result<u64> {
+fn whole_seconds(tool: &str, option: &str, time: Option<Duration>) -> Result<Option<u64>> {
     ensure!(
-        time.subsec_nanos() == 0 && time.as_secs() > 0,
+        time.is_none_or(|time| time.subsec_nanos() == 0 && time.as_secs() > 0),
         "{tool} supports only whole seconds for --{option}"
     );
-    Ok(time.as_secs())
+    Ok(time.map(|time| time.as_secs()))
 }
 
-fn duration_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
+fn duration_seconds(spec: &LoadSpec, tool: &str) -> Result<Option<u64>> {
     let default_time = spec.count.is_none().then_some(DEFAULT_DURATION);
-    let time = spec.time.or(default_time);
-    time.map(|time| whole_seconds(tool, "time", time)).transpose()
+    whole_seconds(tool, "time", spec.time.or(default_time))
 }
 
-fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
-    let limit = spec.timeout;
-    limit.map(|time| whole_seconds(tool, "timeout", time)).transpose()
+fn timeout_seconds(spec: &LoadSpec, tool: &str) -> Result<Option<u64>> {
+    whole_seconds(tool, "timeout", spec.timeout)
 }
 
 fn push_option(arguments: &mut Vec<String>, option: &str, value: impl ToString) {
@@ -315,7 +260,7 @@ fn push_given(arguments: &mut Vec<String>, option: &str, value: Option<impl ToSt
     arguments.extend(value.iter().flat_map(|value| [option.to_owned(), value.to_string()]));
 }
 
-fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> Result<Vec<String>> {
     // Without -r, ab gives up after an error. Without -l, it counts responses as failed if their
     // lengths differ.
     let mut arguments: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
@@ -337,15 +282,14 @@ fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<St
             _ => push_option(&mut arguments, "-H", format!("{name}: {value}")),
         }
     }
-    push_given(&mut arguments, "-p", request.body_path());
+    push_given(&mut arguments, "-p", request.body.as_ref());
     if request.kind.method != "GET" {
         push_option(&mut arguments, "-m", &request.kind.method);
     }
-    arguments.push(request.url.clone());
     Ok(arguments)
 }
 
-fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> Result<Vec<String>> {
     let mut arguments = vec!["--latency".to_owned()];
     push_option(&mut arguments, "-c", request.concurrency);
     push_option(&mut arguments, "-t", spec.threads.unwrap_or(1));
@@ -355,7 +299,6 @@ fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<S
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{name}: {value}"));
     }
-    arguments.push(request.url.clone());
     Ok(arguments)
 }
 
@@ -372,8 +315,7 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     match (spec.count, spec.time) {
         (Some(count), None) => push_option(&mut arguments, "-n", count),
         (_, time) => {
-            let duration = time.unwrap_or(DEFAULT_DURATION);
-            push_option(&mut arguments, "-D", milliseconds(duration));
+            push_option(&mut arguments, "-D", milliseconds(time.unwrap_or(DEFAULT_DURATION)));
             push_given(&mut arguments, "--warm-up-time", spec.warmup.map(milliseconds));
         }
     }
@@ -382,14 +324,13 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{}: {value}", name.to_ascii_lowercase()));
     }
-    push_given(&mut arguments, "-d", request.body_path());
+    push_given(&mut arguments, "-d", request.body.as_ref());
     let socket = spec.unix_socket.as_ref().map(|path| format!("unix:{}", path.display()));
     push_given(&mut arguments, "-B", socket);
-    arguments.push(request.url.clone());
     arguments
 }
 
-fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
+fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> Result<Vec<String>> {
     let mut arguments: Vec<String> = ["-j", "-n"].map(str::to_owned).to_vec();
     push_option(&mut arguments, "-c", request.concurrency);
     match spec.count {
@@ -403,9 +344,8 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{name}={value}"));
     }
-    push_given(&mut arguments, "-i", request.body_path());
+    push_given(&mut arguments, "-i", request.body.as_ref());
     push_given(&mut arguments, "-S", spec.unix_socket.as_ref().map(|path| path.display()));
-    arguments.push(request.url.clone());
     Ok(arguments)
 }
 
@@ -420,7 +360,7 @@ pub fn load_with_tool(
     spec: &LoadSpec,
     seed: u64,
     notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<Option<Session>> {
+) -> Result<Option<Session>> {
     let scratch = ScratchFolder::new()?;
     let body = scratch.path("body");
     let job = build_job(spec, seed, LoadShare::ONLY)?;
@@ -491,7 +431,6 @@ mod tests {
 
     #[test]
     fn expected_statuses_must_match_a_count_of_the_tool() {
-        use LoadClient::{Ab, Autocannon, H2load, Wrk};
         for client in [Ab, Wrk, H2load, Autocannon] {
             assert_eq!(expectation_of(client, &[]), Ok(ExpectedCount::Good));
             assert_eq!(expectation_of(client, &[200..=200]), Ok(ExpectedCount::Good));
