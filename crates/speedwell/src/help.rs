@@ -14,7 +14,6 @@ use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use speedwell_model::nearest_name;
-use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,24 +32,24 @@ pub fn typed_command(grammar: &Command) -> &Command {
 const OVERVIEW: &str = include_str!("overview.txt");
 
 /// Prints the help or the error, and returns the exit status.
-pub fn print_refusal(
-    mut error: clap::Error,
-    command: &Command,
-    arguments: &[OsString],
-) -> CommandStatus {
-    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+///
+/// `words` follow the program's name.
+pub fn print_refusal(mut error: clap::Error, command: &Command, words: &[&str]) -> CommandStatus {
     // 'help COMMAND' is about another command, which clap renders.
     let is_root = command.get_name() == "speedwell" && !matches!(words[..], ["help", _, ..]);
     // Ignore write errors: the reader of the output is gone.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if is_root => status::write_stdout(OVERVIEW),
-        ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
+        // `--help` and the command `help` show the long help.
+        ErrorKind::DisplayHelp
+            if !words.contains(&"--help") && !words.iter().take(2).any(|word| *word == "help") =>
+        {
             status::write_stdout(short_help(command))
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if is_root => {
             std::io::stderr().write_all(OVERVIEW.as_bytes()).map_err(anyhow::Error::from)
         }
-        kind => match suggest::explain_refusal(&words, command, unknown_option(&error)) {
+        kind => match suggest::explain_refusal(words, command, unknown_option(&error)) {
             Some(message) if error.use_stderr() => {
                 status::print_error(&anyhow::Error::msg(message));
                 Ok(())
@@ -78,12 +77,6 @@ fn unknown_option(error: &clap::Error) -> Option<&str> {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => Some(option.as_str()),
         _ => None,
     }
-}
-
-/// Whether the user typed `--help` or the command `help`, rather than `-h`.
-fn asks_for_long_help(arguments: &[OsString]) -> bool {
-    let is_help_command = arguments.iter().skip(1).take(2).any(|argument| argument == "help");
-    is_help_command || arguments.iter().any(|argument| argument == "--help")
 }
 
 /// Suggests a similarly named command if clap suggests none. Clap misses typos in short names, such

@@ -11,13 +11,13 @@ mod output;
 pub mod parse;
 mod run;
 mod store;
-mod time;
 
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
 pub use eval::{
-    CommandArgs, EvalArgs, SnippetArgs, join_lines, language, language_alias, read_snippets,
+    CommandArgs, EvalArgs, ParameterArgs, SnippetArgs, join_lines, language, language_alias,
+    read_snippets,
 };
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{
@@ -34,7 +34,6 @@ pub use store::{
 };
 #[cfg(feature = "serve")]
 pub use store::{DatabaseArgs, LogFormat, mark_known};
-pub use time::TimeArgs;
 
 use clap::Arg;
 
