@@ -4,7 +4,7 @@
 //! reports a session or experiment that was just measured or is stored, and chooses the exit
 //! status; for a stored session of any size, see [`report_stored`].
 
-use crate::features::warmup::measure::{SeriesLength, plan_series};
+use crate::features::warmup::{SeriesLength, plan_series};
 use crate::gate::{CommandGate, every_metric};
 use crate::options::{FailOn, FleetArgs, MeasureTask, RunArgs};
 use crate::profile_recording::record_profiles;
