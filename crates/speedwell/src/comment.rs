@@ -208,8 +208,7 @@ fn read_results(
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let mut read_operands = |texts: &[String]| {
         let operands = operand::parse_all(texts)?;
-        let sources =
-            source::read_sources(&operands, &selection, &mut || args.store.open_to_read());
+        let sources = source::read_sources(&operands, &selection, &args.store);
         let newest = sources.as_ref().ok().and_then(|sources| sources.last());
         *started = newest.map_or(*started, |newest| Some(newest.session.started_unix_ms));
         sources

@@ -240,8 +240,7 @@ fn compare_with_results(
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
         let read = || {
-            let store = &mut || args.results.store.open_to_read();
-            let operand = std::slice::from_ref(operand);
+            let (operand, store) = (std::slice::from_ref(operand), &args.results.store);
             source::read_with_name(operand, common_name.as_deref(), &selection, store)
         };
         others.push(if is_measured { None } else { read()?.pop() });
@@ -272,9 +271,8 @@ fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {
 fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     source::check_outputs(operands, &args.results.output)?;
-    let mut sources =
-        source::read_sources(operands, &selection, &mut || args.results.store.open_to_read())
-            .map_err(|error| explain_mistake(error, operands))?;
+    let mut sources = source::read_sources(operands, &selection, &args.results.store)
+        .map_err(|error| explain_mistake(error, operands))?;
     let settings = analysis_settings(args);
     source::reject_identical(&sources)?;
     match (settings.baseline.as_deref(), &mut sources[..]) {

@@ -83,7 +83,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         return Ok(status);
     }
     source::check_outputs(&operands, &args.output)?;
-    let sources = source::read_sources(&operands, &selection, &mut || args.store.open_to_read())?;
+    let sources = source::read_sources(&operands, &selection, &args.store)?;
     if args.merge {
         return report_merged(&args, &sources);
     }

@@ -5,7 +5,7 @@
 //! and finds out which operands name programs or profiles instead.
 
 use crate::operand::SourceOperand;
-use crate::options::OutputArgs;
+use crate::options::{OutputArgs, StoreArgs};
 use crate::results_file::FileWarnings;
 use crate::stored_session::SessionSelection;
 use crate::{operand, results_file, status, stored_session};
@@ -34,14 +34,18 @@ pub struct ResultSource {
     origins: Vec<String>,
 }
 
-/// State shared by the sources read so far.
-#[derive(Default)]
-struct ReadState {
-    /// Session ids by origin. The sessions of a file get new ids each time the file is read. If two
-    /// operands select different variants of one file, this map gives both the same session id.
-    ids: HashMap<String, Vec<String>>,
-    file_warnings: FileWarnings,
+/// The sessions at a location.
+struct LoadedLocation {
+    /// Identity of the location: the number of a session, or a resolved path.
+    origin: String,
+    sessions: Vec<Session>,
+    /// How the reference to a session was resolved, if that is not obvious.
+    note: Option<String>,
 }
+
+/// Loads the selected part of the sessions at a location.
+type LoadLocation<'l> =
+    dyn FnMut(&str, &SessionSelection<'_>) -> anyhow::Result<Vec<LoadedLocation>> + 'l;
 
 /// Reads every operand.
 ///
@@ -51,7 +55,7 @@ struct ReadState {
 pub fn read_sources(
     operands: &[SourceOperand],
     selection: &BenchmarkSelection,
-    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+    store: &StoreArgs,
 ) -> anyhow::Result<Vec<ResultSource>> {
     read_with_name(operands, operand::common_name(operands).as_deref(), selection, store)
 }
@@ -65,50 +69,17 @@ pub fn read_with_name(
     operands: &[SourceOperand],
     common_name: Option<&str>,
     selection: &BenchmarkSelection,
-    store: &mut dyn FnMut() -> anyhow::Result<Store>,
+    store: &StoreArgs,
 ) -> anyhow::Result<Vec<ResultSource>> {
-    let mut sources = Vec::new();
-    let mut state = ReadState::default();
-    for operand in operands {
-        let context = || format!("in source '{}'", operand.label);
-        let mut operand_sources =
-            read_operand(operand, selection, store, &mut state).with_context(context)?;
-        for source in &mut operand_sources {
-            source.keep_selected(selection).with_context(context)?;
-        }
-        if let Some(name) = common_name {
-            operand_sources.iter_mut().for_each(|source| source.rename_cases(name));
-        }
-        sources.extend(operand_sources);
-    }
-    state.file_warnings.print_warnings();
+    let mut warnings = FileWarnings::default();
+    let mut load =
+        |location: &str, selected: &SessionSelection<'_>| -> anyhow::Result<Vec<LoadedLocation>> {
+            let files = results_file::files_at(location)?;
+            files.iter().map(|file| load_location(file, selected, store, &mut warnings)).collect()
+        };
+    let (sources, _) = read_operands(operands, common_name, Some(selection), &mut load)?;
+    warnings.print_warnings();
     Ok(sources)
-}
-
-fn read_operand(
-    operand: &SourceOperand,
-    selection: &BenchmarkSelection,
-    store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    state: &mut ReadState,
-) -> anyhow::Result<Vec<ResultSource>> {
-    let mut sessions = Vec::new();
-    let mut origins = Vec::new();
-    for location in &operand.locations {
-        for file in results_file::files_at(location)? {
-            let selected =
-                SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
-            let (origin, mut loaded) =
-                load_sessions(&file, &selected, store, &mut state.file_warnings)?;
-            let session_ids = || loaded.iter().map(|session| session.id.clone()).collect();
-            let ids = state.ids.entry(origin.clone()).or_insert_with(session_ids).clone();
-            for (session, id) in loaded.iter_mut().zip(ids) {
-                session.id = id;
-            }
-            sessions.extend(loaded);
-            origins.push(origin);
-        }
-    }
-    assemble_sources(operand, sessions, origins)
 }
 
 /// Reads operands that must name sessions of this store. Each source is returned with the note on
@@ -123,29 +94,75 @@ pub fn read_stored(
     store: &Store,
 ) -> anyhow::Result<Vec<(ResultSource, Option<String>)>> {
     let common_name = operand::common_name(operands);
+    let mut load = |reference: &str, selected: &SessionSelection<'_>| {
+        load_stored(store, reference, selected).map(|loaded| vec![loaded])
+    };
+    let (sources, notes) = read_operands(operands, common_name.as_deref(), None, &mut load)?;
+    reject_identical(&sources)?;
+    Ok(sources.into_iter().zip(notes).collect())
+}
+
+/// Reads the operands, whose locations `load` reads. Also returns the note of each source.
+fn read_operands(
+    operands: &[SourceOperand],
+    common_name: Option<&str>,
+    selection: Option<&BenchmarkSelection>,
+    load: &mut LoadLocation<'_>,
+) -> anyhow::Result<(Vec<ResultSource>, Vec<Option<String>>)> {
+    // The sessions of a file get new ids each time the file is read. Two operands that select
+    // different variants of one file get the same ids.
+    let mut ids: HashMap<String, Vec<String>> = HashMap::new();
     let (mut sources, mut notes) = (Vec::new(), Vec::new());
     for operand in operands {
-        let read = || {
-            let (mut sessions, mut origins, mut note) = (Vec::new(), Vec::new(), None);
-            for location in &operand.locations {
-                let selected = SessionSelection { selection: None, part: operand.part.as_ref() };
-                let (resolved, session) = load_stored(store, location, &selected)?;
-                origins.push(format!("@{}", resolved.number));
-                note = resolved.note.or(note);
-                sessions.push(session);
+        let context = || format!("in source '{}'", operand.label);
+        let selected = SessionSelection { selection, part: operand.part.as_ref() };
+        let (mut sessions, mut origins, mut note) = (Vec::new(), Vec::new(), None);
+        for location in &operand.locations {
+            for mut loaded in load(location, &selected).with_context(context)? {
+                let session_ids = loaded.sessions.iter().map(|session| session.id.clone());
+                let session_ids = session_ids.collect();
+                let ids = ids.entry(loaded.origin.clone()).or_insert(session_ids);
+                for (session, id) in loaded.sessions.iter_mut().zip(ids.iter()) {
+                    session.id.clone_from(id);
+                }
+                sessions.extend(loaded.sessions);
+                origins.push(loaded.origin);
+                note = loaded.note.or(note);
             }
-            anyhow::Ok((assemble_sources(operand, sessions, origins)?, note))
-        };
-        let (mut operand_sources, note) =
-            read().with_context(|| format!("in source '{}'", operand.label))?;
-        if let Some(common_name) = &common_name {
-            operand_sources.iter_mut().for_each(|source| source.rename_cases(common_name));
+        }
+        let mut operand_sources =
+            assemble_sources(operand, sessions, origins).with_context(context)?;
+        if let Some(selection) = selection {
+            for source in &mut operand_sources {
+                source.keep_selected(selection).with_context(context)?;
+            }
+        }
+        if let Some(name) = common_name {
+            operand_sources.iter_mut().for_each(|source| source.rename_cases(name));
         }
         notes.extend(operand_sources.iter().map(|_| note.clone()));
         sources.extend(operand_sources);
     }
-    reject_identical(&sources)?;
-    Ok(sources.into_iter().zip(notes).collect())
+    Ok((sources, notes))
+}
+
+/// Reads the sessions of a file, stdin, or the stored session that a reference names.
+fn load_location(
+    location: &str,
+    selected: &SessionSelection<'_>,
+    store: &StoreArgs,
+    warnings: &mut FileWarnings,
+) -> anyhow::Result<LoadedLocation> {
+    if location.starts_with('@') {
+        let loaded = load_stored(&store.open_to_read()?, location, selected)?;
+        loaded.note.iter().for_each(|note| status::print_note(note));
+        return Ok(loaded);
+    }
+    let sessions =
+        results_file::read_file(location.as_ref(), &MetricDirections::default(), warnings)?;
+    let path = std::fs::canonicalize(location);
+    let origin = path.map_or_else(|_| location.to_owned(), |path| path.display().to_string());
+    Ok(LoadedLocation { origin, sessions, note: None })
 }
 
 /// Loads the session that a reference names. If the session is large, loads only the selected part.
@@ -153,10 +170,11 @@ fn load_stored(
     store: &Store,
     reference: &str,
     selected: &SessionSelection<'_>,
-) -> anyhow::Result<(stored_session::ResolvedSession, Session)> {
+) -> anyhow::Result<LoadedLocation> {
     let resolved = stored_session::find_session(store, reference)?;
     let session = stored_session::load_selected((store, resolved.number), selected)?;
-    Ok((resolved, session))
+    let origin = format!("@{}", resolved.number);
+    Ok(LoadedLocation { origin, sessions: vec![session], note: resolved.note })
 }
 
 fn assemble_sources(
@@ -187,27 +205,6 @@ fn assemble_sources(
         Ok(source)
     };
     sessions.into_iter().enumerate().map(source).collect()
-}
-
-/// Reads the sessions of one location; also returns the identity of the location.
-fn load_sessions(
-    location: &str,
-    selected: &SessionSelection<'_>,
-    store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    file_warnings: &mut FileWarnings,
-) -> anyhow::Result<(String, Vec<Session>)> {
-    if location.starts_with('@') {
-        let (resolved, session) = load_stored(&store()?, location, selected)?;
-        if let Some(note) = &resolved.note {
-            status::print_note(note);
-        }
-        return Ok((format!("@{}", resolved.number), vec![session]));
-    }
-    let sessions =
-        results_file::read_file(location.as_ref(), &MetricDirections::default(), file_warnings)?;
-    let path = std::fs::canonicalize(location);
-    let origin = path.map_or_else(|_| location.to_owned(), |path| path.display().to_string());
-    Ok((origin, sessions))
 }
 
 /// Rejects identical sources: they cannot differ, so comparing them would only mislead.
