@@ -6,7 +6,7 @@
 
 use crate::features::warmup::{SeriesLength, plan_series};
 use crate::gate::{CommandGate, every_metric};
-use crate::options::{FailOn, FleetArgs, MeasureTask, RunArgs};
+use crate::options::{FailOn, MeasureTask, RunArgs, fleet_request};
 use crate::profile_recording::record_profiles;
 use crate::serve::MeasuredSubject;
 use crate::stored_session::SessionSelection;
@@ -195,7 +195,7 @@ fn measure_in_parts(
     check_inputs(&plans.plan, task)?;
     let fleet = match &plans.resumed {
         Some(resumed) if !store.list_shards(resumed.number)?.is_empty() => {
-            Some(FleetArgs::resumed_fleet()?)
+            Some(fleet_request(None, None)?)
         }
         _ => task.fleet.fleet_request()?,
     };

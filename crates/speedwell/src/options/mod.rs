@@ -19,7 +19,7 @@ pub use eval::{
     CommandArgs, EvalArgs, ParameterArgs, SnippetArgs, join_lines, language, language_alias,
     read_snippets,
 };
-pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
+pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file, fleet_request};
 pub use load::{
     Concurrency, LoadArgs, LoadMode, LoadRequest, RateChoice, SearchArgs, load_mode, plan_turns,
 };
