@@ -19,21 +19,19 @@ use speedwell_adapters::TrialMode;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_config::experiment::Experiment;
-use speedwell_machine::environment;
-use speedwell_machine::environment::GitRepository;
+use speedwell_machine::environment::{self, GitRepository};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{ErrorText, OriginRequest, OriginSource, short_revision};
 use speedwell_report::sources::LabelledSession;
 use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat, sources};
 use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::forge::{
-    self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, PullRequestRef,
+    CommentOutcome, CommentText, CommitState, CommitStatus, ForgeClient, PullRequestRef,
     PullUpdate, ResultStamp, StatusOutcome,
 };
 use speedwell_store::{PostedComment, Store, credible_start};
 use std::cmp::Ordering;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,8 +118,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
             link.starts_with("https://") || link.starts_with("http://"),
             "invalid link '{link}': expected an http or https URL\nhint: --link https://..."
         );
-        let line = small_link("the job", link);
-        answer.body.push_str(&line);
+        answer.body.push_str(&small_link("the job", link));
     }
     if args.dry_run {
         status::write_stdout(&answer.body)?;
@@ -133,10 +130,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         let client = ForgeClient::new(pull_request.clone(), token);
         post_update(&client, &pull_request, &args, &answer, link);
     }
-    match answer.failure {
-        Some(failure) => Err(failure),
-        None => Ok(answer.status),
-    }
+    answer.failure.map_or(Ok(answer.status), Err)
 }
 
 fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<SecretToken> {
@@ -155,19 +149,15 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
 
 /// Builds the comment from the user's Markdown file.
 fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
-    let mut body = String::new();
-    let result = if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut body).map(drop)
-    } else {
-        fs::read_to_string(path).map(|text| body = text)
+    let read = match path.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()),
+        _ => fs::read_to_string(path),
     };
-    result.with_context(|| format!("cannot read '{}'", path.display()))?;
+    let body = read.with_context(|| format!("cannot read '{}'", path.display()))?;
     ensure!(!body.trim().is_empty(), "'{}' is empty", path.display());
-    let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
-    let stamp = ResultStamp { revision: unknown_revision(), at_unix_ms };
     Ok(PullAnswer {
         body,
-        stamp,
+        stamp: result_stamp(None, unix_time_ms()),
         state: CommitState::Success,
         description: String::new(),
         status: CommandStatus::DONE,
@@ -240,12 +230,8 @@ fn post_update(
     let project = repository.rsplit('/').next().unwrap_or_default();
     let context = format!("speedwell/{}", args.check);
     let update = PullUpdate {
-        comment: Some(CommentText {
-            marker: format!("speedwell:{project}:{}", args.check),
-            stamp: answer.stamp.clone(),
-            body: answer.body.clone(),
-        }),
-        status: args.status.then(|| forge::CommitStatus {
+        comment: Some(answer.comment_text(format!("speedwell:{project}:{}", args.check))),
+        status: args.status.then(|| CommitStatus {
             revision: answer.stamp.revision.clone(),
             context: context.clone(),
             state: answer.state,
@@ -254,7 +240,7 @@ fn post_update(
             link,
         }),
     };
-    let outcome = client.post_update(&update, &|first, second| order_revisions(first, second));
+    let outcome = client.post_update(&update, &order_revisions);
     if let Some(Ok(posted)) = &outcome.comment {
         if matches!(posted, CommentOutcome::Created(_) | CommentOutcome::Edited(_)) {
             store_comment(pull_request, args, answer);
@@ -271,14 +257,13 @@ fn post_update(
         });
     }
     let revision = short_revision(&answer.stamp.revision);
-    match &outcome.status {
-        Some(Ok(StatusOutcome::Set)) => {
-            status::print_note(&format!("set the status '{context}' of {revision}"));
-        }
-        Some(Ok(StatusOutcome::Outdated)) => status::print_note(&format!(
-            "kept the status '{context}' of {revision}: it shows a newer result"
-        )),
-        Some(Err(_)) | None => {}
+    if let Some(Ok(set)) = &outcome.status {
+        status::print_note(&match set {
+            StatusOutcome::Set => format!("set the status '{context}' of {revision}"),
+            StatusOutcome::Outdated => {
+                format!("kept the status '{context}' of {revision}: it shows a newer result")
+            }
+        });
     }
     for failure in outcome.into_failures() {
         status::print_warning(&format!("{failure}."));
@@ -288,16 +273,8 @@ fn post_update(
 /// Records the posted comment in the store. A failure only prints a warning, because the comment is
 /// posted.
 fn store_comment(pull_request: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
-    let comment = PostedComment {
-        forge: pull_request.forge.to_string(),
-        repository: pull_request.repository.clone(),
-        pull: pull_request.number.to_string(),
-        revision: answer.stamp.revision.clone(),
-        posted_unix_ms: unix_time_ms(),
-        text: answer.body.clone(),
-    };
-    let database = (args.store.database.database_path().ok())
-        .filter(|path| path.is_file() || Store::server_address(path).is_some());
+    let comment = answer.posted_comment(pull_request);
+    let database = args.store.database.database_path().ok().filter(|path| Store::exists(path));
     let stored =
         database.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
     if let Some(Err(error)) = stored {
@@ -336,6 +313,25 @@ pub struct PullAnswer {
     pub failure: Option<anyhow::Error>,
 }
 
+impl PullAnswer {
+    /// Returns the comment, identified by this marker.
+    pub fn comment_text(&self, marker: String) -> CommentText {
+        CommentText { marker, stamp: self.stamp.clone(), body: self.body.clone() }
+    }
+
+    /// Returns the record of the comment that was posted on a pull request.
+    pub fn posted_comment(&self, pull_request: &PullRequestRef) -> PostedComment {
+        PostedComment {
+            forge: pull_request.forge.to_string(),
+            repository: pull_request.repository.clone(),
+            pull: pull_request.number.to_string(),
+            revision: self.stamp.revision.clone(),
+            posted_unix_ms: unix_time_ms(),
+            text: self.body.clone(),
+        }
+    }
+}
+
 /// Builds the answer for a comparison. `mark` adds facts from the store to the findings.
 ///
 /// # Errors
@@ -364,16 +360,12 @@ pub fn answer_from_comparison(
     let Some((_, newest, _)) = labelled.last() else {
         bail!("nothing to compare");
     };
-    let worktrees = newest.variants.iter().rev();
-    let worktree = worktrees.filter_map(|variant| variant.worktree.as_ref()).next();
+    let worktree = newest.variants.iter().rev().find_map(|variant| variant.worktree.as_ref());
     let variant_revision = worktree.map(|worktree| worktree.revision.clone());
     let session_revision = || newest.origin.as_ref().map(|origin| origin.revision.clone());
     Ok(PullAnswer {
         body: render_markdown(&document),
-        stamp: ResultStamp {
-            revision: variant_revision.or_else(session_revision).unwrap_or_else(unknown_revision),
-            at_unix_ms: measured_at(newest.started_unix_ms),
-        },
+        stamp: result_stamp(variant_revision.or_else(session_revision), newest.started_unix_ms),
         state,
         description,
         // Without a gate, failures do not affect the exit status, because the comment lists them.
@@ -395,10 +387,7 @@ pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
     document.push(ReportBlock::Headline(message.clone()));
     PullAnswer {
         body: render_markdown(&document),
-        stamp: ResultStamp {
-            revision: unknown_revision(),
-            at_unix_ms: u64::try_from(unix_time_ms()).unwrap_or_default(),
-        },
+        stamp: result_stamp(None, unix_time_ms()),
         state: CommitState::Error,
         description: message,
         status: CommandStatus::FAILED,
@@ -406,9 +395,11 @@ pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
     }
 }
 
-/// Placeholder for an unknown revision.
-fn unknown_revision() -> String {
-    "unknown".to_owned()
+fn result_stamp(revision: Option<String>, started_unix_ms: i64) -> ResultStamp {
+    ResultStamp {
+        revision: revision.unwrap_or_else(|| "unknown".to_owned()),
+        at_unix_ms: measured_at(started_unix_ms),
+    }
 }
 
 /// Formats a link to a page, in small print.
@@ -438,11 +429,11 @@ fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState
 }
 
 fn first_headline(document: &Document) -> String {
-    let mut headlines = document.all_blocks().into_iter().filter_map(|block| match block {
+    let headline = document.all_blocks().into_iter().find_map(|block| match block {
         ReportBlock::Headline(text) => Some(text.clone()),
         _ => None,
     });
-    headlines.next().unwrap_or_default()
+    headline.unwrap_or_default()
 }
 
 fn render_markdown(document: &Document) -> String {

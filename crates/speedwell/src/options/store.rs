@@ -219,9 +219,7 @@ impl StoreArgs {
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.database.database_path()?;
-        (path.is_file() || Store::server_address(&path).is_some())
-            .then(|| Store::open_to_read(&path))
-            .transpose()
+        Store::exists(&path).then(|| Store::open_to_read(&path)).transpose()
     }
 
     /// Adds facts from the store to comparisons, and withholds the verdicts of running sessions.

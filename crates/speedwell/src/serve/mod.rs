@@ -5,17 +5,13 @@
 //! `ready_server.rs` starts the server.
 
 #[cfg(feature = "serve")]
-mod commenter;
-#[cfg(feature = "serve")]
 mod forge;
 #[cfg(feature = "serve")]
 mod lookups;
 #[cfg(feature = "serve")]
-mod project;
-#[cfg(feature = "serve")]
 mod ready_server;
 #[cfg(feature = "serve")]
-mod token;
+mod settings;
 
 use crate::CommandStatus;
 use crate::options::DashboardArgs;
@@ -42,18 +38,28 @@ pub struct ServeArgs {
 /// Subcommands for the settings of a server.
 #[derive(Debug, Subcommand)]
 enum ServeCommand {
+    /// Create, list and revoke tokens of a server
     #[cfg(feature = "serve")]
-    Token(token::TokenArgs),
+    #[command(subcommand)]
+    Token(settings::TokenCommand),
+    /// Create projects on a server, and control who may read them
     #[cfg(feature = "serve")]
-    Project(project::ProjectArgs),
+    #[command(subcommand)]
+    Project(settings::ProjectCommand),
+    /// Let the server comment on pull requests when their sessions are pushed
+    ///
+    /// Each session of a pull request is compared with a session of its base revision from the same machine. If a session
+    /// has several variants, these are compared instead. A single comment is kept up to date, and the commit status
+    /// 'speedwell/CHECK' is set.
     #[cfg(feature = "serve")]
-    Forge(forge::ForgeArgs),
+    #[command(subcommand)]
+    Forge(forge::ForgeCommand),
     #[cfg(feature = "serve")]
-    Backup(project::BackupArgs),
+    Backup(settings::BackupArgs),
     #[cfg(feature = "serve")]
-    Restore(project::RestoreArgs),
+    Restore(settings::RestoreArgs),
     #[cfg(feature = "serve")]
-    Prune(project::PruneArgs),
+    Prune(settings::PruneArgs),
 }
 
 /// Starts the server, or runs a subcommand.
@@ -64,12 +70,12 @@ enum ServeCommand {
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
         None => ready_server::run(&args.dashboard),
-        Some(ServeCommand::Token(args)) => token::run(args),
-        Some(ServeCommand::Project(args)) => project::run(args),
-        Some(ServeCommand::Forge(args)) => forge::run(args),
-        Some(ServeCommand::Backup(args)) => project::back_up(args),
-        Some(ServeCommand::Restore(args)) => project::restore_backup(args),
-        Some(ServeCommand::Prune(args)) => project::prune(args),
+        Some(ServeCommand::Token(command)) => settings::manage_tokens(command),
+        Some(ServeCommand::Project(command)) => settings::manage_projects(command),
+        Some(ServeCommand::Forge(command)) => forge::run(command),
+        Some(ServeCommand::Backup(args)) => settings::back_up(args),
+        Some(ServeCommand::Restore(args)) => settings::restore_backup(args),
+        Some(ServeCommand::Prune(args)) => settings::prune(args),
     }
 }
 

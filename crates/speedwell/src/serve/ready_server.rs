@@ -9,7 +9,7 @@
 use crate::history::project::summarize_sessions;
 use crate::options::{DashboardArgs, DatabaseArgs, LogFormat};
 use crate::serve::lookups::LOOKUPS;
-use crate::serve::{MeasuredSubject, commenter};
+use crate::serve::{MeasuredSubject, forge};
 use crate::{CommandStatus, status};
 use anyhow::{anyhow, bail, ensure};
 use speedwell_machine::process;
@@ -52,7 +52,7 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
     spawn_summarizer(ready.site.clone(), ready.stopper.clone());
-    commenter::spawn_commenter(ready.site.clone(), ready.stopper.clone(), args.public_url.clone());
+    forge::spawn_commenter(ready.site.clone(), ready.stopper.clone(), args.public_url.clone());
     process::install_handlers()?;
     let stopper = ready.stopper.clone();
     std::thread::spawn(move || {
@@ -88,7 +88,7 @@ fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
 /// Summarizes some sessions of a store; returns how many remain. Does nothing while a session is
 /// being measured, because the work would disturb that measurement.
 fn summarize_store(path: &Path) -> anyhow::Result<usize> {
-    if Store::server_address(path).is_none() && !path.is_file() {
+    if !Store::exists(path) {
         return Ok(0);
     }
     let store = Store::open_to_view(path)?;
@@ -118,7 +118,7 @@ impl ReadyServer {
     /// Fails under the same conditions as [`run`].
     fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
         let path = args.store.database_path()?;
-        if path.is_file() || Store::server_address(&path).is_some() {
+        if Store::exists(&path) {
             // Open the store once, to report a broken store now instead of on every page, and to
             // migrate an old store.
             Store::open_to_read(&path)?;
@@ -424,7 +424,7 @@ fn announce_session(site: &SiteState, path: &Path, stopper: &ServerStopper, site
 /// Returns the id of the session that this process records. Errors count as "not yet": the
 /// measurement itself reports a store that cannot be read.
 fn find_own_session(path: &Path) -> Option<String> {
-    if Store::server_address(path).is_none() && !path.is_file() {
+    if !Store::exists(path) {
         return None;
     }
     let store = Store::open_to_view(path).ok()?;
