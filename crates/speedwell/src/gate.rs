@@ -42,11 +42,12 @@ impl CommandGate {
                 "with --with-own-benchmarks, each side runs its own version of the benchmark",
             );
         }
-        let failure_status = match outcome {
-            None => status::status_of_failures(&findings.failures),
-            Some(_) => CommandStatus::DONE,
-        };
-        CommandGate { outcome, status_without_failure: busy_status.worse_of(failure_status) }
+        let mut status_without_failure = busy_status;
+        if outcome.is_none() {
+            status_without_failure =
+                busy_status.worse_of(status::status_of_failures(&findings.failures));
+        }
+        CommandGate { outcome, status_without_failure }
     }
 
     /// Wraps an outcome that other rules determined, such as the gates of an experiment.
@@ -138,10 +139,8 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
     reject_single_variant(plan.variants.len(), task.fail_on)?;
     // This check is optimistic: it assumes that every case has changed. Benjamini-Hochberg then
     // tests each case at the full level.
-    let correction = match task.settings.correction {
-        TestingCorrection::Holm => TestingCorrection::Holm,
-        TestingCorrection::BenjaminiHochberg | TestingCorrection::None => TestingCorrection::None,
-    };
+    let is_holm = task.settings.correction == TestingCorrection::Holm;
+    let correction = if is_holm { TestingCorrection::Holm } else { TestingCorrection::None };
     let settings = AnalysisSettings { correction, ..task.settings.clone() };
     if let Some(warning) = reach_warning(plan, &settings) {
         let (problem, remedy) = warning.split_once(". ").unwrap_or((&warning, ""));

@@ -250,10 +250,8 @@ pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
     };
     let document = report::report_trial(&outcome, &task.output.report_settings());
     task.output.print_document(&document)?;
-    Ok(match trial_result.ended {
-        SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
-        _ => status::status_of_failures(&outcome.failures),
-    })
+    let failed = status::status_of_failures(&outcome.failures);
+    Ok(CommandStatus::from_session_end(trial_result.ended).worse_of(failed))
 }
 
 fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {

@@ -297,8 +297,5 @@ fn export_by_runs(stored: &SessionByCases<'_>, kind: ReportExport) -> anyhow::Re
 
 /// Returns the CSV layout for a session.
 fn csv_layout(session: &Session) -> CsvLayout {
-    match session.variants.len() {
-        1 => CsvLayout::Run,
-        _ => CsvLayout::Compare,
-    }
+    if session.variants.len() == 1 { CsvLayout::Run } else { CsvLayout::Compare }
 }

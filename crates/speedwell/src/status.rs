@@ -30,10 +30,8 @@ impl CommandStatus {
     /// Returns the status of a measurement that ended this way. A measurement that stopped at its
     /// first failure counts as done, because the user requested that stop.
     pub fn from_session_end(ended: SessionEnd) -> CommandStatus {
-        match ended {
-            SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
-            SessionEnd::Failed | SessionEnd::Complete => CommandStatus::DONE,
-        }
+        let is_interrupted = ended == SessionEnd::Interrupted;
+        if is_interrupted { CommandStatus::INTERRUPTED } else { CommandStatus::DONE }
     }
 
     /// Combines the statuses of two parts of a command, one of which may be a gate. An interrupt
@@ -117,10 +115,8 @@ fn wrap_message(text: &str, columns: usize) -> String {
             lines.push(line.to_owned());
             continue;
         }
-        let (words, command) = match line.find(": speedwell ") {
-            Some(colon) => (&line[..=colon], Some(&line[colon + 2..])),
-            None => (line, None),
-        };
+        let split_at = |colon: usize| (&line[..=colon], Some(&line[colon + 2..]));
+        let (words, command) = line.find(": speedwell ").map_or((line, None), split_at);
         let mut wrapped = String::new();
         for word in words.split(' ').chain(command) {
             let width = wrapped.chars().count() + 1 + word.chars().count();

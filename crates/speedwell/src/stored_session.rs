@@ -50,10 +50,9 @@ pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession
     let reference: SessionReference = word.parse()?;
     let reference = match &reference {
         SessionReference::Base(branch) => return find_base(store, &git, branch.as_deref()),
-        SessionReference::Revision(revision) => match git.commit_id(revision) {
-            Some(id) => SessionReference::Revision(id),
-            None => reference,
-        },
+        SessionReference::Revision(revision) => {
+            git.commit_id(revision).map_or(reference, SessionReference::Revision)
+        }
         _ => reference,
     };
     let number = store.resolve_reference(&reference)?;
@@ -88,10 +87,7 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
         return Ok(position);
     }
     let fork = branch_tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
-    let position = match &fork {
-        Some(fork) => store.line_position(line, fork)?,
-        None => None,
-    };
+    let position = fork.map(|fork| store.line_position(line, &fork)).transpose()?.flatten();
     position.with_context(|| format!("'{word}' is not a revision in the history of '{line}'"))
 }
 

@@ -530,10 +530,7 @@ fn explain_time_option(typed: &[&str], unknown: &str) -> Option<String> {
         return Some(format!("unknown option '{unknown}'{hint}"));
     }
     let count = typed.iter().take_while(|word| !word.starts_with('-')).count();
-    let commands = match count {
-        0 => String::new(),
-        _ => quote_commands(&typed[..count]) + " ",
-    };
+    let commands = if count == 0 { String::new() } else { quote_commands(&typed[..count]) + " " };
     Some(format!(
         "unknown option '{unknown}': only 'eval sh', the long form of 'time', has it\n\
          hint: speedwell eval sh {commands}{}",

@@ -64,10 +64,8 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     let request = args.series.history_request()?;
     project::check_metrics(&mut store, &request)?;
     let mut history = project::load_history(&mut store, &request)?;
-    let since_position = match &args.since {
-        Some(revision) => Some(line_position(&store, &history.line, revision)?),
-        None => None,
-    };
+    let position = |revision: &String| line_position(&store, &history.line, revision);
+    let since_position = args.since.as_ref().map(position).transpose()?;
     let is_shown = |series: &SeriesTrend, change: &RecordedChange| {
         let is_new = since_position.is_none_or(|since_position| {
             series
@@ -211,10 +209,7 @@ fn evaluate_gate(
     let unsearched_remark =
         (!unsearched.is_empty()).then(|| format!("{} not searched", unsearched.len()));
     let outcome = GateOutcome {
-        judged: match searched.len() {
-            1 => "1 series".to_owned(),
-            count => format!("{count} series"),
-        },
+        judged: format!("{} series", searched.len()),
         failing: failing_remark.into_iter().collect(),
         obstacles: gate_obstacles(&searched, &unsearched),
         remarks: unsearched_remark.into_iter().collect(),

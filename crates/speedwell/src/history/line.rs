@@ -29,10 +29,7 @@ pub fn resolve_line(
     wanted: Option<&str>,
     notes: &mut Vec<String>,
 ) -> Result<String> {
-    let line_name = match wanted {
-        Some(name) => Some(name.to_owned()),
-        None => default_branch(git)?,
-    };
+    let line_name = wanted.map_or_else(|| default_branch(git), |name| Ok(Some(name.to_owned())))?;
     let Some(name) = line_name else {
         // Without a repository, use the stored line if there is exactly one.
         return match &repository_lines(store)?[..] {

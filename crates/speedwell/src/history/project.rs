@@ -524,10 +524,8 @@ impl<'a> HistoryReader<'a> {
         series: &SeriesTrend,
         members: &[StoredSeries],
     ) -> Result<Vec<RevisionMarker>> {
-        let line_failures = match self.failures.take() {
-            Some(loaded) => loaded,
-            None => store.line_failures(&self.line)?,
-        };
+        let line_failures =
+            self.failures.take().map_or_else(|| store.line_failures(&self.line), Ok)?;
         let points = series.trend.points.iter();
         let measured: HashSet<i64> = points.map(|point| point.session).collect();
         let mut failures = Vec::new();

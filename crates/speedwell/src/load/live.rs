@@ -90,10 +90,7 @@ impl SnapshotTotals {
     }
 
     fn throughput(&self) -> f64 {
-        match self.ns {
-            0 => 0.0,
-            ns => self.ok as f64 / (ns as f64 / 1e9),
-        }
+        if self.ns == 0 { 0.0 } else { self.ok as f64 / (self.ns as f64 / 1e9) }
     }
 }
 

@@ -386,10 +386,9 @@ fn load_with_tools(
     for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let mut notify = |notice: LoadNotice<'_>| reporter.show_notice(notice);
-        match load_with_tool(None, spec, request.seed, &mut notify)? {
-            Some(session) => sessions.push((session, None)),
-            None => break,
-        }
+        let loaded = load_with_tool(None, spec, request.seed, &mut notify)?;
+        let Some(session) = loaded else { break };
+        sessions.push((session, None));
     }
     let state = if process::is_interrupt_requested() {
         SessionState::Interrupted

@@ -171,10 +171,7 @@ impl SeriesArgs {
             filters: self.patterns.iter().chain(&self.filter).cloned().collect(),
             sets: self.set.clone(),
             metrics: self.metric.names.clone(),
-            threshold: match self.threshold {
-                Some(threshold) => threshold,
-                None => default_threshold()?,
-            },
+            threshold: self.threshold.map_or_else(default_threshold, Ok)?,
             ignores_benchmark_changes: self.same_work,
             ..HistoryRequest::default()
         })

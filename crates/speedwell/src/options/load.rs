@@ -204,10 +204,7 @@ pub fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
     let mut shuffle = BlockShuffle::new(seed);
     let mut turns = Vec::new();
     for round in 0..rounds {
-        let order = match rounds {
-            1 => (0..urls).collect(),
-            _ => shuffle.shuffle_block(urls, 1),
-        };
+        let order = if rounds == 1 { (0..urls).collect() } else { shuffle.shuffle_block(urls, 1) };
         for url in order {
             turns.push(LoadTurn { url, round, slot: turns.len() as u32 });
         }

@@ -599,11 +599,10 @@ impl VariantArgs {
         let parsed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => with_sides(old, new)?,
             (Some(old), None) => with_working_tree(old)?,
-            _ => self
-                .variant
-                .iter()
-                .map(|text| parse_variant(text))
-                .collect::<anyhow::Result<_>>()?,
+            _ => {
+                let variants = self.variant.iter().map(|text| parse_variant(text));
+                variants.collect::<anyhow::Result<_>>()?
+            }
         };
         let names_variant = self.old.is_some();
         let (mut given, mut revisions) = (Vec::new(), Vec::new());
@@ -659,10 +658,8 @@ fn parse_revision(argument: &str) -> anyhow::Result<Option<RevisionRequest>> {
         depth += i32::from(c == '{') - i32::from(c == '}');
         c == ':' && depth == 0
     });
-    let (revision, program) = match end {
-        Some(end) => (&spec[..end], Some(&spec[end + 1..])),
-        None => (spec, None),
-    };
+    let (revision, program) =
+        end.map_or((spec, None), |end| (&spec[..end], Some(&spec[end + 1..])));
     let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
         // After `@base:`, the name of a branch comes first. An empty name, as in
         // `@base::PROGRAM`, means `@base`.

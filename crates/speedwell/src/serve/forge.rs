@@ -267,10 +267,8 @@ impl CommentPoster<'_> {
         let mut store = Store::open(path)?;
         while let Some(job) = store.claim_comment(unix_time_ms())? {
             let result_of_post = self.post_update(&mut store, &job);
-            let result = match &result_of_post {
-                Ok(()) => "done".to_owned(),
-                Err(error) => format!("{error:#}"),
-            };
+            let failure = result_of_post.as_ref().err().map(|error| format!("{error:#}"));
+            let result = failure.unwrap_or_else(|| "done".to_owned());
             let pull = format!("{}#{}", self.setting.repository, job.pull);
             self.site.record_server_action(self.project, "comment", &pull, &result);
             if result_of_post.is_err() {

@@ -174,12 +174,10 @@ impl ReadyServer {
 
 /// Returns the path or URL of a store for display. Leaves out the query of a URL.
 fn display_store(path: &Path) -> String {
-    let text = path.display().to_string();
-    let text = match Store::server_address(path) {
-        Some(address) => address.split('?').next().unwrap_or_default().to_owned(),
-        None => text,
-    };
-    format!("'{text}'")
+    match Store::server_address(path) {
+        Some(address) => format!("'{}'", address.split('?').next().unwrap_or_default()),
+        None => format!("'{}'", path.display()),
+    }
 }
 
 fn has_token(path: &Path) -> anyhow::Result<bool> {
@@ -247,8 +245,8 @@ impl ListenPlan {
             "a server that other machines can reach needs a public URL\n\
              hint: --public-url https://perf.example"
         );
-        let proxy =
-            args.behind_proxy.as_deref().map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
+        let proxy = args.behind_proxy.as_deref();
+        let proxy = proxy.map(|proxy| parse_proxy(proxy, &listen, is_loopback)).transpose()?;
         Ok(ListenPlan { listen, proxy, is_local, public: args.public_url.clone() })
     }
 
@@ -314,10 +312,7 @@ impl ListenPlan {
 fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
     let hosts = AllowedHosts::public(url)?;
     let Some(name) = hosts.public_name() else { return Ok(()) };
-    let proxy = match listen {
-        ListenAddress::Unix(_) => "unix",
-        _ => "127.0.0.1",
-    };
+    let proxy = if matches!(listen, ListenAddress::Unix(_)) { "unix" } else { "127.0.0.1" };
     bail!(
         "'{name}' is a public name, but this server treats everyone who can connect as a user of this machine\n\
          hint: --behind-proxy {proxy} if a TLS proxy forwards connections to it; without one: \
@@ -330,7 +325,11 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
 /// # Errors
 /// Fails if the text is not the address of one machine, or if a proxy at that address cannot
 /// connect to the listening address.
-fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedProxy> {
+fn parse_proxy(
+    proxy: &str,
+    listen: &ListenAddress,
+    is_loopback: bool,
+) -> anyhow::Result<TrustedProxy> {
     let is_socket = matches!(listen, ListenAddress::Unix(_));
     if proxy == "unix" {
         ensure!(
@@ -354,10 +353,6 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
         !is_socket,
         "a proxy at '{proxy}' cannot connect to a Unix socket\nhint: --behind-proxy unix"
     );
-    let is_loopback = match listen {
-        ListenAddress::Address(listen_address) => listen_address.ip().to_canonical().is_loopback(),
-        _ => true,
-    };
     ensure!(
         !is_loopback || address.is_loopback(),
         "a proxy at '{proxy}' cannot connect to this machine's own addresses\n\

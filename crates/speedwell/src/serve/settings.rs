@@ -209,10 +209,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
     for project in store.list_projects()? {
         let project_path = store.project_path(&project)?;
         let project_store = Store::open_to_read(&project_path)?;
-        let name = match project.number {
-            1 => project_name(&path),
-            _ => project.name,
-        };
+        let name = if project.number == 1 { project_name(&path) } else { project.name };
         projects.push(ServedProject {
             name,
             is_public: project.is_public,

@@ -233,10 +233,8 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
         git.commit_details(&first.id).context("git cannot show the oldest revision")?;
     let later_revisions =
         git.first_parent_line(&last.id, Some(&first.id)).context("git cannot list the commits")?;
-    let is_ancestor = match later_revisions.first() {
-        Some(next) => next.parents.first() == Some(&first.id),
-        None => first.id == last.id,
-    };
+    let next_parent = later_revisions.first().map(|next| next.parents.first());
+    let is_ancestor = next_parent.map_or(first.id == last.id, |parent| parent == Some(&first.id));
     if !is_ancestor {
         bail!(
             "'{oldest}' is not a first-parent ancestor of '{newest}'\nhint: 'git log --first-parent \

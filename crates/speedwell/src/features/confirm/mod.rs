@@ -257,10 +257,8 @@ fn record_outcome(
         let IntervalEstimate { value, low, high } = outcome.change();
         IntervalEstimate { value: 1.0 + value, low: 1.0 + low, high: 1.0 + high }
     });
-    let state = match outcome {
-        Some(ConfirmationResult::Confirmed(_)) => ChangeState::Confirmed,
-        _ => ChangeState::Refuted,
-    };
+    let is_confirmed = matches!(outcome, Some(ConfirmationResult::Confirmed(_)));
+    let state = if is_confirmed { ChangeState::Confirmed } else { ChangeState::Refuted };
     status::print_note(&format!("change {} is {state}", change.number));
     store.store_confirmation(&RecordedChange { state, ratio, confirmed_by: session, ..change })
 }

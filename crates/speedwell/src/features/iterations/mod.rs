@@ -440,8 +440,5 @@ fn group_by_file(
 fn series_name(case: &Case, variant: &str, plan: &SessionPlan, parameter: &str) -> String {
     let mut case = case.clone();
     case.values.retain(|(name, _)| name != parameter);
-    match plan.variants.len() {
-        1 => case.id(),
-        _ => format!("{} [{variant}]", case.id()),
-    }
+    if plan.variants.len() == 1 { case.id() } else { format!("{} [{variant}]", case.id()) }
 }

@@ -95,14 +95,12 @@ pub struct PushArgs {
 impl PushArgs {
     /// Returns the project on the server, if one is given.
     fn target_project(&self) -> anyhow::Result<Option<UploadTarget>> {
-        let from_environment = || {
-            let target = env_variable("SPEEDWELL_SERVER")?.parse::<UploadTarget>();
-            Some(target.context("in SPEEDWELL_SERVER"))
-        };
-        match &self.to {
-            Some(target) => Ok(Some(target.clone())),
-            None => from_environment().transpose(),
+        if self.to.is_some() {
+            return Ok(self.to.clone());
         }
+        let from_environment = env_variable("SPEEDWELL_SERVER");
+        let target = from_environment.map(|url| url.parse::<UploadTarget>()).transpose();
+        target.context("in SPEEDWELL_SERVER")
     }
 }
 
@@ -295,11 +293,8 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
     for mut session in sessions {
         session.tags.extend(args.store.tag.iter().cloned());
         let id = session.id.clone();
-        let number = match summary.import_session(store, &mut session)? {
-            Some(number) => Some(number),
-            None => store.find_by_id(&id)?,
-        };
-        numbers.extend(number);
+        let added = summary.import_session(store, &mut session)?;
+        numbers.extend(added.map_or_else(|| store.find_by_id(&id), |number| Ok(Some(number)))?);
     }
     summary.report_import(source, args.output.quiet);
     Ok(numbers)
@@ -308,10 +303,8 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
 /// Creates the client. Environment variables are the defaults for token and certificate
 /// authorities.
 fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
-    let token = match token_file {
-        Some(path) => Some(read_token_file(path)?),
-        None => env_variable("SPEEDWELL_TOKEN").map(SecretToken::new),
-    };
+    let from_file = token_file.map(read_token_file).transpose()?;
+    let token = from_file.or_else(|| env_variable("SPEEDWELL_TOKEN").map(SecretToken::new));
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
     let Some(path) = ca.map(Path::to_owned).or(from_environment.map(PathBuf::from)) else {
         return Ok(UploadClient::new(token, Vec::new()));
