@@ -24,8 +24,7 @@ use speedwell_engine::{
     AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest,
     attach_definitions, check_plan, prepare_measurement, session_header, suggest_runs_per_build,
 };
-use speedwell_machine::process;
-use speedwell_machine::process::InterruptedEarly;
+use speedwell_machine::process::{self, InterruptedEarly};
 use speedwell_model::experiment::{ExperimentDesign, ReportOutput};
 use speedwell_model::{
     ComparedClock, DefinitionFile, Metric, RunOrder, Session, SessionEvent, SessionObserver,

@@ -188,49 +188,6 @@ impl ResultArgs {
     }
 }
 
-impl SelectionArgs {
-    /// Builds the request. An element of `targets_and_values` that has the form NAME=VALUE is a
-    /// setting, unless a file of this name exists; any other element is a target, and FILE::NAME is
-    /// a part of one. `arguments` are passed to every program.
-    ///
-    /// # Errors
-    /// Fails if settings or variants cannot be parsed.
-    pub fn measure_request(
-        &self,
-        targets_and_values: &[String],
-        arguments: &[String],
-        variants: &VariantArgs,
-        plan: PlanRequest,
-    ) -> anyhow::Result<MeasureRequest> {
-        let exists = |text: &str| Path::new(text).exists();
-        let (mut settings, mut targets): (Vec<String>, Vec<String>) = Default::default();
-        let mut parts = Vec::new();
-        for argument in targets_and_values {
-            let part = split_part(argument, exists).filter(|(target, _)| exists(target));
-            let target = part.map_or(argument.as_str(), |(target, _)| target);
-            if let Some((_, text)) = part {
-                let parsed = BenchmarkPart::parse(text)
-                    .with_context(|| format!("in target '{argument}'"))?;
-                parts.push((std::fs::canonicalize(target)?, parsed));
-            } else if is_setting(argument) {
-                settings.push(argument.clone());
-                continue;
-            }
-            if part.is_none() || targets.iter().all(|earlier| earlier != target) {
-                targets.push(target.to_owned());
-            }
-        }
-        let selection = self.build_selection(&settings, plan.execution.trial_mode())?;
-        Ok(MeasureRequest {
-            targets,
-            selection: BenchmarkSelection { parts, ..selection },
-            variants: variants.variant_request(arguments)?,
-            plan,
-            place_roles: Some(super::fleet::place_roles),
-        })
-    }
-}
-
 /// Whether an argument among the targets has the form NAME=VALUE, and is neither a file nor a part
 /// of one, FILE::NAME=VALUE.
 pub fn is_setting(argument: &str) -> bool {
@@ -389,6 +346,47 @@ pub struct SelectionArgs {
 }
 
 impl SelectionArgs {
+    /// Builds the request. An element of `targets_and_values` that has the form NAME=VALUE is a
+    /// setting, unless a file of this name exists; any other element is a target, and FILE::NAME is
+    /// a part of one. `arguments` are passed to every program.
+    ///
+    /// # Errors
+    /// Fails if settings or variants cannot be parsed.
+    pub fn measure_request(
+        &self,
+        targets_and_values: &[String],
+        arguments: &[String],
+        variants: &VariantArgs,
+        plan: PlanRequest,
+    ) -> anyhow::Result<MeasureRequest> {
+        let exists = |text: &str| Path::new(text).exists();
+        let (mut settings, mut targets): (Vec<String>, Vec<String>) = Default::default();
+        let mut parts = Vec::new();
+        for argument in targets_and_values {
+            let part = split_part(argument, exists).filter(|(target, _)| exists(target));
+            let target = part.map_or(argument.as_str(), |(target, _)| target);
+            if let Some((_, text)) = part {
+                let parsed = BenchmarkPart::parse(text)
+                    .with_context(|| format!("in target '{argument}'"))?;
+                parts.push((std::fs::canonicalize(target)?, parsed));
+            } else if is_setting(argument) {
+                settings.push(argument.clone());
+                continue;
+            }
+            if part.is_none() || targets.iter().all(|earlier| earlier != target) {
+                targets.push(target.to_owned());
+            }
+        }
+        let selection = self.build_selection(&settings, plan.execution.trial_mode())?;
+        Ok(MeasureRequest {
+            targets,
+            selection: BenchmarkSelection { parts, ..selection },
+            variants: variants.variant_request(arguments)?,
+            plan,
+            place_roles: Some(super::fleet::place_roles),
+        })
+    }
+
     /// Builds the selection. `set_arguments` are the NAME=VALUE arguments among the targets.
     ///
     /// # Errors

@@ -17,8 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis as analysis;
-use speedwell_engine::execution::worktree;
-use speedwell_engine::execution::worktree::Checkout;
+use speedwell_engine::execution::worktree::{self, Checkout};
 use speedwell_engine::{
     EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, revisions,
     session_header,

@@ -9,9 +9,8 @@ use crate::stored_session;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::fingerprint_benchmarks;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_analysis::bisect;
 use speedwell_analysis::bisect::{
-    BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
+    self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
 use speedwell_engine::execution::worktree::Checkout;
 use speedwell_engine::execution::{
