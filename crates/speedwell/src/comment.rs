@@ -109,8 +109,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         None => build_answer(&args),
     };
     let job_origin = origin.filter(|origin| origin.source == OriginSource::Ci);
-    let job_revision = job_origin.map(|origin| origin.revision);
-    if let Some(revision) = args.commit.clone().or(job_revision) {
+    if let Some(revision) = args.commit.clone().or(job_origin.map(|origin| origin.revision)) {
         answer.stamp.revision = revision;
     }
     if let Some(link) = &link {
@@ -126,8 +125,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         let pull_request = pull_request.context(
             "no pull request given, and this is not the CI job of a pull request\nhint: name it with --on github:OWNER/NAME#12, or use --dry-run",
         )?;
-        let token = read_token(&args, &pull_request)?;
-        let client = ForgeClient::new(pull_request.clone(), token);
+        let client = ForgeClient::new(pull_request.clone(), read_token(&args, &pull_request)?);
         post_update(&client, &pull_request, &args, &answer, link);
     }
     answer.failure.map_or(Ok(answer.status), Err)
@@ -197,8 +195,7 @@ fn read_results(
 ) -> anyhow::Result<Vec<ResultSource>> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let mut read_operands = |texts: &[String]| {
-        let operands = operand::parse_all(texts)?;
-        let sources = source::read_sources(&operands, &selection, &args.store);
+        let sources = source::read_sources(&operand::parse_all(texts)?, &selection, &args.store);
         let newest = sources.as_ref().ok().and_then(|sources| sources.last());
         *started = newest.map_or(*started, |newest| Some(newest.session.started_unix_ms));
         sources
@@ -226,8 +223,7 @@ fn post_update(
     answer: &PullAnswer,
     link: Option<String>,
 ) {
-    let repository = &pull_request.repository;
-    let project = repository.rsplit('/').next().unwrap_or_default();
+    let project = pull_request.repository.rsplit('/').next().unwrap_or_default();
     let context = format!("speedwell/{}", args.check);
     let update = PullUpdate {
         comment: Some(answer.comment_text(format!("speedwell:{project}:{}", args.check))),

@@ -99,8 +99,7 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<C
          'speedwell compare a.folded b.folded' compares existing profiles"
     );
     if let Some(word) = args.targets.iter().find(|target| target.starts_with("rev:")) {
-        let explained = operand_kind::explain_revisions(word, &args.targets);
-        return Err(explained.unwrap_or_else(|| {
+        return Err(operand_kind::explain_revisions(word, &args.targets).unwrap_or_else(|| {
             anyhow!("'{word}' is unknown to git\nhint: speedwell compare --old rev:main --new rev:HEAD .")
         }));
     }
@@ -205,8 +204,7 @@ fn measure_sides(
     }
     let task = args.measure_task();
     let mut store = task.open_store()?;
-    let plans = plan_sides(operands, sides, args)?;
-    run::execute_plans(plans, &mut store, &task)
+    run::execute_plans(plan_sides(operands, sides, args)?, &mut store, &task)
 }
 
 fn plan_sides(
@@ -260,8 +258,7 @@ fn compare_with_results(
     sources::check_orders(&sources)?;
     let mut findings = analysis::compare_sources(&sources, &settings);
     args.results.store.mark_findings(&mut findings, &source_sessions(&sources));
-    let status = print_comparison(&findings, &sources, &settings, args)?;
-    Ok(ended.combine_with_gate(status))
+    Ok(ended.combine_with_gate(print_comparison(&findings, &sources, &settings, args)?))
 }
 
 fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {

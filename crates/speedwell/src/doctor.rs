@@ -106,8 +106,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
         checks.push(environment::check_free_disk(&results));
     }
     let mut lines: Vec<CheckLine> = checks.iter().map(check_line).collect();
-    let calibration = args.store.calibration_of_this_machine();
-    lines.push(report::calibration_check(calibration.as_ref()));
+    lines.push(report::calibration_check(args.store.calibration_of_this_machine().as_ref()));
     let journal = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
     lines.push(report::tuned_check(journal.map(|journal| journal.knobs.join(", "))));
     // `doctor` does not check the store, so an unreadable store counts as a store without uploads.
@@ -172,8 +171,7 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
 
 /// Measures the targets against themselves before and after tuning the machine.
 fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus> {
-    let pinned = args.execution.pin.as_ref();
-    let Some(tuner) = MachineTuner::new(&args.place, pinned)? else {
+    let Some(tuner) = MachineTuner::new(&args.place, args.execution.pin.as_ref())? else {
         status::print_warning(
             "No setting of this machine can be changed: 'speedwell tune --dry-run' shows why.",
         );
@@ -318,6 +316,5 @@ fn plan_calibration(
 
 fn differ_only_in_name(variants: &[Variant]) -> bool {
     let [a, b] = variants else { return false };
-    let named_alike = Variant { name: a.name.clone(), ..b.clone() };
-    *a == named_alike
+    *a == Variant { name: a.name.clone(), ..b.clone() }
 }

@@ -76,8 +76,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// results.
 fn execute_line(option: &str, line: &str) -> anyhow::Result<()> {
     let arguments = ["-c".to_owned(), format!("exec >&2\n{line}")];
-    let folder = std::env::current_dir()?;
-    match process::run_attached(Path::new("sh"), &arguments, &folder, GRACE)? {
+    match process::run_attached(Path::new("sh"), &arguments, &std::env::current_dir()?, GRACE)? {
         ProcessEnd::Exit(0) => Ok(()),
         ProcessEnd::Interrupted => Err(process::InterruptedEarly.into()),
         ended => bail!("{option} '{line}' {ended}"),
@@ -495,10 +494,8 @@ impl WatchState {
     fn apply_event(&mut self, event: &ProtocolMessage, jobs: &[String]) -> anyhow::Result<()> {
         if event.verb == "gauge" {
             self.follow_process(event.parse_number("pid"));
-            let gauge_keys = event.keys().filter(|key| !matches!(*key, "id" | "t_ns" | "pid"));
-            for key in gauge_keys {
-                let value = event.get(key).unwrap_or_default();
-                self.gauges.insert(key.to_owned(), value);
+            for key in event.keys().filter(|key| !matches!(*key, "id" | "t_ns" | "pid")) {
+                self.gauges.insert(key.to_owned(), event.get(key).unwrap_or_default());
             }
         }
         if event.verb != "sample" {

@@ -120,8 +120,7 @@ fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
                 Ok((offset, report)) => add_check_results(&mut line, offset, &report),
                 Err(error) => {
                     line.state = "unfit".to_owned();
-                    let message = format!("{error:#}").replace('\n', ", ");
-                    line.notes.push(message);
+                    line.notes.push(format!("{error:#}").replace('\n', ", "));
                 }
             }
         }
@@ -174,8 +173,7 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, report: &Machine
         () => "fit",
     }
     .to_owned();
-    let notable = checks().filter(|check| check.is_problem || check.is_warning);
-    line.notes.extend(notable.map(|check| {
+    line.notes.extend(checks().filter(|check| check.is_problem || check.is_warning).map(|check| {
         let remedy =
             if check.remedy.is_empty() { String::new() } else { format!(" ({})", check.remedy) };
         format!("{}: {}{remedy}", check.name, check.found)

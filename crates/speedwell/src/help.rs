@@ -119,8 +119,7 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
 
 /// Whether the option has this long name or alias.
 pub fn has_name(option: &Arg, name: &str) -> bool {
-    let aliases = option.get_all_aliases().unwrap_or_default();
-    option.get_long() == Some(name) || aliases.contains(&name)
+    option.get_long() == Some(name) || option.get_all_aliases().unwrap_or_default().contains(&name)
 }
 
 /// Returns the long names of the options that are not hidden.
@@ -319,8 +318,7 @@ fn visible_command(command: &Command) -> Command {
 
 /// Returns the subcommands, without 'help' and hidden ones.
 fn visible_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
-    let commands = command.get_subcommands();
-    commands.filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
+    command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
 }
 
 /// Copies the option without its relations to other options. These may be hidden options, which the
@@ -397,8 +395,7 @@ fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
 
 /// Writes the page of a command. Clap would fill the lines of the examples like a paragraph.
 fn write_page(command: &Command, page: &mut dyn Write) -> std::io::Result<()> {
-    let is_root = command.get_name() == "speedwell";
-    let (heading, text) = if is_root {
+    let (heading, text) = if command.get_name() == "speedwell" {
         ("OVERVIEW", OVERVIEW.to_owned())
     } else {
         ("EXAMPLES", examples(command).join("\n"))

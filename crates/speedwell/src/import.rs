@@ -113,8 +113,7 @@ impl ImportArgs {
                 .split_once('=')
                 .filter(|(name, _)| !name.is_empty())
                 .with_context(|| format!("in --set: cannot parse '{text}': expected NAME=VALUE"))?;
-            let is_direction = better.set_direction(name, value);
-            if !is_direction.with_context(|| format!("in --set '{text}'"))? {
+            if !better.set_direction(name, value).with_context(|| format!("in --set '{text}'"))? {
                 let value = ParameterValue::infer_value(&BenchmarkSelection::expand_number(value));
                 values.push((name.to_owned(), value));
             }

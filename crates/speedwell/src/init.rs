@@ -97,8 +97,7 @@ pub fn suggest_targets() -> Vec<String> {
 
 /// Explains that the command line has no targets, and completes it with those found here.
 pub fn explain_no_targets() -> String {
-    let directory = std::env::current_dir().unwrap_or_default();
-    let found = find_targets(&directory).unwrap_or_default();
+    let found = find_targets(&std::env::current_dir().unwrap_or_default()).unwrap_or_default();
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if found.is_empty() || words.is_empty() {
         return "no targets, and no benchmarks found here\nhint: 'speedwell new suite bench' writes \

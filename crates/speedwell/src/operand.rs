@@ -127,8 +127,7 @@ fn parse_argument(
 pub fn split_part(text: &str, is_file: fn(&str) -> bool) -> Option<(&str, &str)> {
     let splits = text.match_indices("::").map(|(index, _)| (&text[..index], &text[index + 2..]));
     let splits: Vec<(&str, &str)> = splits.filter(|_| !is_file(text)).collect();
-    let behind_file = splits.iter().find(|(source, _)| is_file(source));
-    behind_file.or(splits.first()).copied()
+    splits.iter().find(|(source, _)| is_file(source)).or(splits.first()).copied()
 }
 
 /// Splits off a name before `=`. Does not split the name of a file, or text that cannot be a name.
@@ -150,8 +149,7 @@ fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     if is_file(locations) {
         return vec![locations.to_owned()];
     }
-    let parts = locations.split(',').filter(|part| !part.is_empty());
-    parts.map(str::to_owned).collect()
+    locations.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// Shortens labels to the shortest path suffixes that differ. Equal labels get numbers. Parts of one
@@ -207,8 +205,7 @@ fn part_labels(operands: &[(bool, SourceOperand)]) -> Option<Vec<String>> {
     let value = |text: &&str| Some(text.strip_prefix(name)?.strip_prefix('=')?.to_owned());
     let values: Option<Vec<String>> = texts.iter().map(value).collect();
     let labels = values.unwrap_or_else(|| texts.iter().map(|&text| text.to_owned()).collect());
-    let distinct: HashSet<&String> = labels.iter().collect();
-    (distinct.len() == labels.len()).then_some(labels)
+    (labels.iter().collect::<HashSet<_>>().len() == labels.len()).then_some(labels)
 }
 
 /// Returns labels for the arguments: the shortest path suffixes that differ.
@@ -236,8 +233,7 @@ fn are_distinct(arguments: &[&str], labels: &[String]) -> bool {
 fn path_suffix(argument: &str, count: usize) -> String {
     let (path, selection) = argument.split_at(end_of_path(argument));
     let components = path_components(path);
-    let first = components.len().saturating_sub(count);
-    components[first..].join("/") + selection
+    components[components.len().saturating_sub(count)..].join("/") + selection
 }
 
 fn path_components(argument: &str) -> Vec<&str> {

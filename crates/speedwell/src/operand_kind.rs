@@ -121,8 +121,7 @@ pub fn revision_kind(name: &str) -> Option<&'static str> {
 
 /// Quotes the arguments as words of a shell command.
 pub fn quote_all<T: AsRef<str>>(arguments: &[T]) -> String {
-    let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument.as_ref())).collect();
-    quoted.join(" ")
+    arguments.iter().map(|argument| quote(argument.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Suggests `--by` if a single benchmark file and several values of a parameter are given.

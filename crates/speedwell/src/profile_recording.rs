@@ -115,8 +115,7 @@ fn files_warning(experiment: &ExperimentDesign) -> Option<String> {
 /// Returns the variant that determines, by its timed runs, how much work to record for a case. All
 /// pairs of the case share this amount, because a variant in two pairs is recorded only once.
 fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
-    let first = wanted.iter().find(|profile| profile.case == *case);
-    first.map_or("", |profile| &profile.pair.0)
+    wanted.iter().find(|profile| profile.case == *case).map_or("", |profile| &profile.pair.0)
 }
 
 /// Records a profile of a case and variant. Returns `None` if the case was not measured or the user

@@ -89,8 +89,7 @@ fn with_option(
         Err(error) if error.kind() == ErrorKind::ArgumentConflict => Ok(added),
         Err(error) => {
             let message = error.to_string();
-            let reason = message.lines().next().unwrap_or_default();
-            bail!("{}", reason.trim_start_matches("error: "))
+            bail!("{}", message.lines().next().unwrap_or_default().trim_start_matches("error: "))
         }
     }
 }

@@ -97,8 +97,7 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
 fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
     let plan = shorten_plan(plan);
     let metrics = made_up_metrics(&plan, settings);
-    let slots = plan.slots().into_iter();
-    let runs = slots.filter(|slot| slot.ordinal < RUNS);
+    let runs = plan.slots().into_iter().filter(|slot| slot.ordinal < RUNS);
     let mut design = plan.design.clone();
     design.stopping = StoppingDesign::Fixed { runs: RUNS };
     Session {
@@ -228,8 +227,7 @@ pub fn announce_time(plans: &PreparedPlan, task: &MeasureTask) {
 /// # Errors
 /// Fails if the output cannot be written.
 pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
-    let warnings = plans.suite.warnings.iter();
-    warnings.for_each(|warning| status::print_warning(warning));
+    plans.suite.warnings.iter().for_each(|warning| status::print_warning(warning));
     let trial_result = try_cases(plans, task.execution.fail_fast, &mut task.progress_display())?;
     if trial_result.ended == SessionEnd::Complete
         && let Some(estimate) = estimate_from_trial(&plans.plan, &trial_result.lived_ns)?
@@ -248,8 +246,7 @@ pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
         failures: trial_result.failures,
         is_experiment: plans.plan.design.experiment.is_some(),
     };
-    let document = report::report_trial(&outcome, &task.output.report_settings());
-    task.output.print_document(&document)?;
+    task.output.print_document(&report::report_trial(&outcome, &task.output.report_settings()))?;
     let failed = status::status_of_failures(&outcome.failures);
     Ok(CommandStatus::from_session_end(trial_result.ended).worse_of(failed))
 }
@@ -268,8 +265,7 @@ fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
 }
 
 fn print_suite_problems(plans: &PreparedPlan) -> CommandStatus {
-    let warnings = plans.suite.warnings.iter();
-    warnings.for_each(|warning| status::print_warning(warning));
+    plans.suite.warnings.iter().for_each(|warning| status::print_warning(warning));
     for failure in &plans.suite.failures {
         status::print_warning(&describe_failure(failure));
     }

@@ -126,8 +126,7 @@ fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileF
     reader.by_ref().take(speedwell_formats::BEGINNING_BYTES).read_to_end(&mut bytes)?;
     let format = speedwell_formats::detect_format(&bytes);
     if format.is_some() {
-        let remaining_bytes = MAX_FILE_BYTES - bytes.len() as u64;
-        reader.take(remaining_bytes).read_to_end(&mut bytes)?;
+        reader.take(MAX_FILE_BYTES - bytes.len() as u64).read_to_end(&mut bytes)?;
         ensure!(
             (bytes.len() as u64) < MAX_FILE_BYTES,
             "it is larger than {} MiB\nhint: import it in parts",
@@ -180,8 +179,7 @@ fn read_folder(
     {
         let id = sessions[0].id.clone();
         let parts = sessions.into_iter().map(|session| (session, None)).collect();
-        let merged = speedwell_formats::merge_sessions(&label, parts)?;
-        sessions = vec![Session { id, ..merged }];
+        sessions = vec![Session { id, ..speedwell_formats::merge_sessions(&label, parts)? }];
     }
     Ok(sessions)
 }
@@ -201,8 +199,7 @@ pub fn files_at(location: &str) -> Result<Vec<String>> {
     let mut files: Vec<String> =
         entries.iter().filter(|path| path.is_file()).map(path_text).collect();
     if files.is_empty() {
-        let samples = files_matching(Path::new(location), CRITERION_SAMPLES);
-        files.extend(samples.iter().map(path_text));
+        files.extend(files_matching(Path::new(location), CRITERION_SAMPLES).iter().map(path_text));
     }
     if files.is_empty() {
         bail!("the folder '{location}' has no files");
@@ -275,8 +272,7 @@ impl AsvResults {
     /// Reads the metadata from `benchmarks.json` and `machine.json`.
     fn read_companions(&self, machine: &Path) -> Result<AsvMetadata> {
         let add_file = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
-            let bytes = read_contents(file)?;
-            add(&bytes).with_context(|| format!("cannot read '{}'", file.display()))
+            add(&read_contents(file)?).with_context(|| format!("cannot read '{}'", file.display()))
         };
         let file = machine.join("machine.json");
         let mut metadata = add_file(&file, &|bytes| AsvMetadata::default().with_machine(bytes))?;

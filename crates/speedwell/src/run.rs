@@ -410,8 +410,7 @@ fn resume_note(
 /// Formats the progress, such as `only 1 of up to 128 runs was done`. For a sequential test, the
 /// planned number is a maximum.
 fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> String {
-    let is_fixed = matches!(stopping, StoppingDesign::Fixed { .. });
-    let total_prefix = if is_fixed { "" } else { "up to " };
+    let total_prefix = if matches!(stopping, StoppingDesign::Fixed { .. }) { "" } else { "up to " };
     let verb = if done == 1 { "was" } else { "were" };
     format!("only {done} of {total_prefix}{planned} runs {verb} done")
 }

@@ -227,8 +227,7 @@ fn draw_text(text: &Arc<LineText>) {
 
 /// Replaces the current line.
 pub fn draw_line(text: &str) {
-    let width = terminal_width().saturating_sub(1);
-    let visible: String = text.chars().take(width).collect();
+    let visible: String = text.chars().take(terminal_width().saturating_sub(1)).collect();
     let mut err = std::io::stderr().lock();
     // "\x1b[K" erases to the end of the line.
     let _ = write!(err, "\r{visible}\x1b[K");

@@ -69,8 +69,7 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
     }
     let session = store.load_session(find_session(store, word)?.number)?;
-    let origin = session.origin.with_context(|| format!("'{word}' has no known revision"))?;
-    Ok(origin.revision)
+    Ok(session.origin.with_context(|| format!("'{word}' has no known revision"))?.revision)
 }
 
 /// Returns the position of a revision in the first-parent history of the branch `line`. If the
@@ -353,8 +352,7 @@ fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Resu
         runs = store.load_slot_runs(number, &plan.begun_slots(&finished))?;
         empty_slots = Some(store.empty_slots(number)?);
     }
-    let failures = session.failures.iter();
-    let failed_slots = failures.filter_map(|failure| failure.slot).collect();
+    let failed_slots = session.failures.iter().filter_map(|failure| failure.slot).collect();
     let finished = ExecuteOptions {
         completed_slots: finished,
         failed_slots,

@@ -280,8 +280,7 @@ fn duration_body<'w>(typed: &[&'w str]) -> Option<&'w str> {
 fn load_condition(word: &str) -> Option<anyhow::Result<String>> {
     (word.contains(['<', '>']) && !word.contains("://")).then(|| {
         let condition = word.parse::<LoadCondition>()?;
-        let mended = condition.mend_operator().map(|(_, mended)| mended);
-        Ok(mended.unwrap_or(condition.text))
+        Ok(condition.mend_operator().map_or(condition.text, |(_, mended)| mended))
     })
 }
 
@@ -302,8 +301,7 @@ fn complete_line(prefix: &[&str], translation: &Translation) -> Option<String> {
     }
     words.extend(translation.words.iter().cloned());
     let line = ["speedwell"].into_iter().chain(words.iter().map(String::as_str));
-    let is_accepted = CommandLine::command().try_get_matches_from(line).is_ok();
-    is_accepted.then(|| quote_all(&words))
+    CommandLine::command().try_get_matches_from(line).is_ok().then(|| quote_all(&words))
 }
 
 /// Translates the arguments of `tool` to a command line that begins with `prefix`. Returns them

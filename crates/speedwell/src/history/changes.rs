@@ -105,8 +105,7 @@ fn confirm_changes(
             let is_worse = series.change_verdict(change, history.threshold) == Verdict::Worse;
             is_shown(series, change) && change.is_open() && is_worse && !is_settled
         };
-        let wanted_changes = series.trend.changes.iter().filter(is_wanted);
-        numbers.extend(wanted_changes.map(|change| change.number));
+        numbers.extend(series.trend.changes.iter().filter(is_wanted).map(|change| change.number));
         let newest = series.trend.change_of_newest();
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
             // Store the newest point as a change, because the outcome needs the change's number.
@@ -193,8 +192,7 @@ fn evaluate_gate(
         .series
         .iter()
         .map(|series| {
-            let changes = series.trend.changes.iter();
-            changes.filter(|change| fails_gate(series, change)).count()
+            series.trend.changes.iter().filter(|change| fails_gate(series, change)).count()
         })
         .sum();
     let (searched, unsearched): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =

@@ -211,8 +211,7 @@ fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
     );
     let mut later = by_git.unwrap_or_default();
     later.extend(by_line.unwrap_or_default());
-    let numbers = measured.iter().filter(|(_, id)| later.contains(id));
-    Ok(numbers.map(|(number, _)| *number).collect())
+    Ok(measured.iter().filter(|(_, id)| later.contains(id)).map(|(number, _)| *number).collect())
 }
 
 /// Show the trend of cases, revision by revision, with their changes
@@ -272,8 +271,7 @@ fn show_trend(args: TrendArgs) -> anyhow::Result<CommandStatus> {
     match args.export {
         Some(ExportFormat::Otava) => return export_table(&history),
         Some(ExportFormat::DataJs) => {
-            let text = report::export_data_js(&history);
-            status::write_stdout(text)?;
+            status::write_stdout(report::export_data_js(&history))?;
             return Ok(CommandStatus::DONE);
         }
         None => {}
@@ -408,10 +406,8 @@ fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
             cases.iter().map(|case| (case.clone(), pattern.replace_all(case, &*new).into_owned()));
         renamed.filter(|(old, new)| old != new).collect()
     } else {
-        let is_named = |case: &String| {
-            let benchmark = case.split(' ').next();
-            *case == args.old || benchmark == Some(&args.old)
-        };
+        let is_named =
+            |case: &String| *case == args.old || case.split(' ').next() == Some(&args.old);
         cases.iter().any(is_named).then(|| (args.old.clone(), new)).into_iter().collect()
     };
     if pairs.is_empty() {

@@ -132,10 +132,8 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
     summarize_sessions(store, usize::MAX)?;
     let renames = store.list_renames()?;
     let series = store.list_series()?;
-    let selected = series.iter().filter(|series| {
-        let case = current_name(&series.key.case, &renames);
-        has_case(&case, request)
-    });
+    let selected =
+        series.iter().filter(|series| has_case(&current_name(&series.key.case, &renames), request));
     let metric_names: Vec<&str> = selected.map(|series| series.key.metric.name.as_str()).collect();
     if metric_names.is_empty() {
         // The report says that no case matches.
@@ -300,8 +298,7 @@ fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequ
 fn has_case(case: &str, request: &HistoryRequest) -> bool {
     let filters = &request.filters;
     let has_value = |(name, value): &(String, String)| {
-        let assignment = format!(" {name}={value} ");
-        format!("{case} ").contains(&assignment)
+        format!("{case} ").contains(&format!(" {name}={value} "))
     };
     (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
         && request.sets.iter().all(has_value)

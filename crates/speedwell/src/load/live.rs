@@ -66,8 +66,7 @@ impl LiveView {
         if self.curve.len() > SPARKLINE_LENGTH {
             self.curve.pop_front();
         }
-        let line = status_text(snapshot, &totals, &self.curve, &self.stop);
-        draw_line(&line);
+        draw_line(&status_text(snapshot, &totals, &self.curve, &self.stop));
     }
 }
 

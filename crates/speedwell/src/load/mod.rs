@@ -189,8 +189,7 @@ fn report_loads(
     let findings: Vec<_> = runs.iter().map(analyze_load).collect();
     let decisive =
         findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
-    let decisive: Vec<_> = decisive.cloned().collect();
-    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
+    let conditions = gate::judge_conditions(&args.fail_on, &decisive.cloned().collect::<Vec<_>>());
     let mut session = build_session(request, runs, &args.store.session_request(&args.origin))?;
     // Later reports of the session show the result of the gate, too.
     session.design.gate_lines = gate_lines(&conditions);
@@ -386,8 +385,7 @@ fn load_with_tools(
     for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let mut notify = |notice: LoadNotice<'_>| reporter.show_notice(notice);
-        let loaded = load_with_tool(None, spec, request.seed, &mut notify)?;
-        let Some(session) = loaded else { break };
+        let Some(session) = load_with_tool(None, spec, request.seed, &mut notify)? else { break };
         sessions.push((session, None));
     }
     let state = if process::is_interrupt_requested() {

@@ -32,8 +32,7 @@ pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
         }
         if let Some(file) = &args.hdr {
             let file = report::numbered_path(file, index);
-            let text = histogram_log(run)?;
-            std::fs::write(&file, text)
+            std::fs::write(&file, histogram_log(run)?)
                 .with_context(|| format!("cannot write histograms to '{}'", file.display()))?;
         }
     }

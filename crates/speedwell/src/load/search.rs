@@ -87,8 +87,7 @@ impl LoadSearch<'_, '_> {
             rules.first
         );
         self.visit_while(|runs| {
-            let runs: Vec<&LoadRun> = runs.iter().collect();
-            match analysis::load::next_level(&runs, &rules) {
+            match analysis::load::next_level(&runs.iter().collect::<Vec<_>>(), &rules) {
                 NextLevel::Visit(level) => Some(f64::from(level)),
                 _ => None,
             }
@@ -180,8 +179,7 @@ pub fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
     if mode == LoadMode::AsSpecified {
         return Ok(());
     }
-    let is_open = args.rate.is_some() || !args.spec.ramp.is_empty();
-    if mode != LoadMode::Rate && is_open {
+    if mode != LoadMode::Rate && (args.rate.is_some() || !args.spec.ramp.is_empty()) {
         bail!(
             "--rate and --ramp send requests on a schedule, so they cannot be combined with -c max \
              or several levels of concurrency\nhint: with a single number, -c sets the initial \

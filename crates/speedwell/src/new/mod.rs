@@ -193,8 +193,7 @@ fn requires_table(requirements: &[String]) -> String {
 fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
-    let programs = ["node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php"];
-    if !programs.contains(&name) {
+    if !["node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php"].contains(&name) {
         return None;
     }
     let version_command = toml_array(&[program.clone(), "--version".to_owned()]);
@@ -260,8 +259,7 @@ fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
         ],
     );
     let mut files = vec![(file.clone(), text)];
-    let additional_files = loading.files.into_iter();
-    files.extend(additional_files.map(|(path, text)| (file.with_file_name(path), text)));
+    files.extend(loading.files.into_iter().map(|(path, text)| (file.with_file_name(path), text)));
     Ok(StarterFiles { files, target: file, ..StarterFiles::default() })
 }
 
@@ -272,8 +270,7 @@ fn module_loading(
     root: Option<&str>,
     current_folder: &Path,
 ) -> Result<ModuleLoading> {
-    let path = current_folder.join(module);
-    let is_file = path.is_file();
+    let is_file = current_folder.join(module).is_file();
     let root = match root {
         Some(root) if Path::new(module).is_relative() => root.to_owned(),
         _ => escape_text(&current_folder.to_string_lossy()),
@@ -515,8 +512,7 @@ fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
         "invalid suite name '{}': expected letters, digits and hyphens",
         args.name
     );
-    let default_file = || PathBuf::from(format!("{}.toml", args.name));
-    let file = args.output.clone().unwrap_or_else(default_file);
+    let file = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.toml", args.name)));
     let target = args.target.as_deref().unwrap_or("./bench-tool");
     let file_name = file.to_string_lossy();
     let values = [("NAME", args.name.as_str()), ("FILE", &file_name), ("TARGET", target)];

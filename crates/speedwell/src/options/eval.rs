@@ -488,8 +488,7 @@ fn needs_shell(named: &NamedSnippet, rows: &[Vec<(String, ParameterValue)>]) -> 
 
 /// Joins the lines of a snippet into a one-line name, for use in sentences and tables.
 pub fn join_lines(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" ")
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the requested Erlang nodes: a local cluster or a running node.

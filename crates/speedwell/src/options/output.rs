@@ -255,8 +255,7 @@ fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBu
     let typed = typed_values(matches, DATABASE).into_iter().next();
     let explicit =
         typed.map(PathBuf::from).or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
-    let current_folder = std::env::current_dir().ok()?;
-    Some(Store::locate(explicit.as_deref(), &current_folder))
+    Some(Store::locate(explicit.as_deref(), &std::env::current_dir().ok()?))
 }
 
 /// Returns the database file and SQLite's auxiliary files.

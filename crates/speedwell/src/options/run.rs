@@ -255,8 +255,7 @@ impl RevisionMeasuringArgs {
             counting: instruction_counting(&self.selection.metric.names, false),
             ..plan
         };
-        let variants = VariantArgs::default();
-        self.selection.measure_request(targets_and_values, arguments, &variants, plan)
+        self.selection.measure_request(targets_and_values, arguments, &VariantArgs::default(), plan)
     }
 }
 

@@ -65,8 +65,7 @@ impl DatabaseArgs {
             return String::new();
         }
         let current_folder = std::env::current_dir().unwrap_or_default();
-        let shown = path.strip_prefix(&current_folder).unwrap_or(&path);
-        format!(" in '{}'", shown.display())
+        format!(" in '{}'", path.strip_prefix(&current_folder).unwrap_or(&path).display())
     }
 
     /// Formats the option for a command line, with a leading space. The result is empty without
@@ -118,8 +117,7 @@ pub struct MachineArgs {
 impl MachineArgs {
     /// Returns the name, if one is given.
     pub fn machine_name(&self) -> Option<String> {
-        let explicit = self.machine.clone();
-        explicit.or_else(|| env_variable("SPEEDWELL_MACHINE"))
+        self.machine.clone().or_else(|| env_variable("SPEEDWELL_MACHINE"))
     }
 }
 
@@ -236,8 +234,10 @@ impl StoreArgs {
 
     /// Returns the latest calibration of this machine, if the store has one.
     pub fn calibration_of_this_machine(&self) -> Option<NoiseCalibration> {
-        let store = self.open_existing().ok()??;
-        store.latest_calibration(&environment::capture_environment(&[])).ok()?
+        self.open_existing()
+            .ok()??
+            .latest_calibration(&environment::capture_environment(&[]))
+            .ok()?
     }
 }
 
@@ -260,8 +260,7 @@ pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store:
         let machine = &session.environment;
         let Ok(Some(calibration)) = store.latest_calibration(machine) else { continue };
         let warning = analysis::warn_uncalibrated(machine, &calibration);
-        let is_new = |text: &String| !findings.warnings.contains(text);
-        findings.warnings.extend(warning.filter(is_new));
+        findings.warnings.extend(warning.filter(|text: &String| !findings.warnings.contains(text)));
     }
 }
 

@@ -166,8 +166,7 @@ fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
 
 /// Returns the comparison options as pairs of name and value.
 fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
-    let options = setting.options.iter();
-    options.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    setting.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 /// Parses a pull request of a repository.
@@ -175,8 +174,7 @@ fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
 /// # Errors
 /// Fails if the repository is not valid, or its server would receive the token unencrypted.
 fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRequestRef> {
-    let parsed = format!("{repository}#{pull}").parse::<PullRequestRef>();
-    parsed.map_err(|error| match error {
+    format!("{repository}#{pull}").parse::<PullRequestRef>().map_err(|error| match error {
         ParsePullRequestError::InvalidForm(_) => anyhow!(
             "cannot parse repository '{repository}'\n\
             hint: write it as github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
@@ -442,8 +440,7 @@ fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> Comment
     let Some(failure) = failure else {
         return CommentJob { state: CommentState::Posted, reason: None, ..job };
     };
-    let forge_error = failure.downcast_ref::<Error>();
-    let is_temporary = matches!(forge_error, Some(Error::Unreachable { .. }));
+    let is_temporary = matches!(failure.downcast_ref::<Error>(), Some(Error::Unreachable { .. }));
     let delay_ms = MIN_RETRY_DELAY_MS.saturating_mul(1 << job.attempts.min(10));
     CommentJob {
         state: if is_temporary { CommentState::Waiting } else { CommentState::Refused },

@@ -40,8 +40,7 @@ const SESSIONS_PER_REQUEST: usize = 200;
 const MAX_POINTS: usize = 5_000;
 
 fn read_sources(store: &Store, references: &[String]) -> anyhow::Result<Vec<ComparisonSource>> {
-    let operands = operand::parse_stored(references)?;
-    let sources = source::read_stored(&operands, store)?;
+    let sources = source::read_stored(&operand::parse_stored(references)?, store)?;
     let comparison_sources = sources.into_iter().map(|(source, note)| ComparisonSource {
         label: source.label,
         session: source.session,
@@ -90,14 +89,12 @@ pub(super) fn compare_sources(
 /// Fails if an option is unknown, or its value is invalid.
 pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     let arguments = options.iter().map(|(name, value)| format!("--{name}={value}"));
-    let grammar = clap::Command::new("compare").no_binary_name(true);
-    let parsed = ComparisonArgs::augment_args(grammar)
+    let parsed = ComparisonArgs::augment_args(clap::Command::new("compare").no_binary_name(true))
         .try_get_matches_from(arguments)
         .and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
     parsed.map_err(|error| {
         let text = error.to_string();
-        let first_line = text.lines().next().unwrap_or_default();
-        anyhow!("{}", first_line.trim_start_matches("error: "))
+        anyhow!("{}", text.lines().next().unwrap_or_default().trim_start_matches("error: "))
     })
 }
 

@@ -91,8 +91,7 @@ fn summarize_store(path: &Path) -> anyhow::Result<usize> {
         return Ok(0);
     }
     let store = Store::open_to_view(path)?;
-    let running = store.running_sessions(1)?;
-    let is_measuring = running.iter().any(|session| !session.is_killed);
+    let is_measuring = store.running_sessions(1)?.iter().any(|session| !session.is_killed);
     if is_measuring || store.find_sessions_without_points()?.is_empty() {
         return Ok(0);
     }
@@ -160,8 +159,7 @@ impl ReadyServer {
             display_store(&self.path)
         ));
         let key = self.site.access.startup_key();
-        let login_url = key.map(|key| format!("{url}login?key={key}"));
-        match (login_url, opens) {
+        match (key.map(|key| format!("{url}login?key={key}")), opens) {
             (Some(address), false) => status::print_note(&format!(
                 "to log in with write access, open {address} (works once)"
             )),
@@ -181,8 +179,7 @@ fn display_store(path: &Path) -> String {
 
 fn has_token(path: &Path) -> anyhow::Result<bool> {
     let now = process::unix_time_ms();
-    let tokens = Store::open_to_read(path)?.list_tokens()?;
-    Ok(tokens.iter().any(|token| token.is_valid(now)))
+    Ok(Store::open_to_read(path)?.list_tokens()?.iter().any(|token| token.is_valid(now)))
 }
 
 fn add_token_hint(path: &Path) -> String {

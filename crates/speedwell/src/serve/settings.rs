@@ -266,8 +266,7 @@ pub struct RestoreArgs {
 /// # Errors
 /// Fails if the store cannot be read, or the file cannot be written.
 pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
-    let path = args.store.database_path()?;
-    let store = Store::open_to_read(&path)?;
+    let store = Store::open_to_read(&args.store.database_path()?)?;
     let displayed_file = args.file.display();
     // Never overwrite an earlier backup. Write to another name first: a partial backup must not be
     // mistaken for a complete backup.

@@ -403,8 +403,7 @@ impl BackfillRun<'_, '_> {
         let command = self.build_command();
         let replay = format!("git checkout --detach {} && sh -c {}", revision.id, quote(&command));
         let failure = build_failure(&plan, &plan.variants[0].name, message, replay);
-        let request = self.session_for(revision);
-        let header = session_header(&plan, Default::default(), &request);
+        let header = session_header(&plan, Default::default(), &self.session_for(revision));
         let mut recorder = self.store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
         recorder.observe(&SessionEvent::Failed(&failure))?;
         recorder.observe(&SessionEvent::Finished { interrupted: false })?;

@@ -172,8 +172,7 @@ pub fn resume_bisection(
     let finished = store.finished_slots(number)?;
     session.runs.retain(|run| finished.contains(&run.slot));
     session.failures.retain(|failure| failure.slot.is_none_or(|slot| finished.contains(&slot)));
-    let recorder = store.resume_recording(number)?;
-    let ended = run_search(plan, session, recorder, listener)?;
+    let ended = run_search(plan, session, store.resume_recording(number)?, listener)?;
     Ok((store.load_session(number)?, ended))
 }
 
@@ -364,8 +363,7 @@ impl BisectRun<'_, '_> {
             ..Variant::plain(revision.short())
         };
         self.add_variant(&variant)?;
-        let message = format!("{error:#}");
-        let failure = build_failure(&self.plan, &variant.name, &message, replay);
+        let failure = build_failure(&self.plan, &variant.name, &format!("{error:#}"), replay);
         let note = format!("cannot build {}; skipping it", revision.short());
         self.listener.observe(&SessionEvent::Note(&note))?;
         self.recorder.observe(&SessionEvent::Failed(&failure))?;

@@ -161,8 +161,7 @@ fn report_unsent(
         status::print_warning(&describe_item(item));
     }
     let Some(spool) = spool else {
-        let is_any_waiting = unsent.iter().any(|item| item.state == UploadState::Waiting);
-        if is_any_waiting {
+        if unsent.iter().any(|item| item.state == UploadState::Waiting) {
             status::print_hint(
                 "unsent sessions stay in the outbox; retry with: speedwell push --wait 10m",
             );

@@ -127,8 +127,7 @@ pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
 /// # Errors
 /// Fails if the settings cannot be restored.
 pub fn watch_tuner(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<CommandStatus> {
-    let machine = TunableMachine::open(root, None)?;
-    guard::run_guard(&machine, limit_ms.map(Duration::from_millis))?;
+    guard::run_guard(&TunableMachine::open(root, None)?, limit_ms.map(Duration::from_millis))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -219,8 +218,7 @@ impl MachineTuner {
         let command_line = "speedwell doctor --calibrate --tuned";
         plan.apply(&lock, self.guard.clone(), command_line, false, None)?;
         let knobs = plan.knobs.iter().filter(|knob| knob.outcome == KnobOutcome::Set);
-        let names: Vec<&str> = knobs.map(|knob| knob.knob.name).collect();
-        Ok(names.join(", "))
+        Ok(knobs.map(|knob| knob.knob.name).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -308,8 +306,7 @@ pub fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
     match lock.current_journal()?.filter(TuneJournal::is_own) {
         None => status::print_warning("The settings were restored before the command ended."),
         Some(journal) => {
-            let restored = journal.restore_all(&lock, false)?;
-            for line in not_restored(&restored) {
+            for line in not_restored(&journal.restore_all(&lock, false)?) {
                 status::print_warning(&report::not_restored_sentence(&line));
             }
         }
@@ -422,6 +419,5 @@ fn report_changes(plan: &TunePlan, output: &OutputArgs) {
         (!names.is_empty()).then(|| format!("{}: {}", outcome_label(outcome), names.join(", ")))
     };
     let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(describe);
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    status::print_note(&parts.join("; "));
+    status::print_note(&parts.into_iter().flatten().collect::<Vec<String>>().join("; "));
 }

@@ -247,8 +247,7 @@ pub fn plan_series(
         // Use the fastest sample, because a busy machine only makes samples longer.
         let samples = job_runs.flat_map(|run| &run.samples);
         let rates = samples.filter(|sample| *sample.metric == *Metric::THROUGHPUT);
-        let times = rates.map(|sample| 1e9 / sample.value);
-        let time_ns = times.fold(f64::INFINITY, f64::min);
+        let time_ns = rates.map(|sample| 1e9 / sample.value).fold(f64::INFINITY, f64::min);
         if time_ns.is_finite() {
             let samples = divide_series(length, time_ns).with_context(|| format!("in '{name}'"))?;
             job.samples = Some(samples);
