@@ -434,8 +434,7 @@ fn first_headline(document: &Document) -> String {
 
 fn render_markdown(document: &Document) -> String {
     let mut text = Vec::new();
-    let renderer = ReportFormat::Markdown.file_renderer(Vec::new());
     // Writing to a vector cannot fail.
-    let _ = renderer.render(document, &mut text);
+    let _ = ReportFormat::Markdown.file_renderer(Vec::new()).render(document, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

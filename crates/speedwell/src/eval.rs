@@ -384,8 +384,7 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
         match &job.snippet {
             Some(snippet) => snippets.push((join_lines(&snippet.runner), snippet.clone(), workers)),
             None => snippets.extend(variants.iter().filter_map(|variant| {
-                let snippet = variant.snippet.clone()?;
-                Some((variant.name.clone(), snippet, workers))
+                Some((variant.name.clone(), variant.snippet.clone()?, workers))
             })),
         }
     }

@@ -4,14 +4,14 @@
 //! Start at [`CommandGate::new`] and [`reject_before_measuring`].
 
 use super::CommandStatus;
-use super::options::{FailOn, MeasureTask, OutputArgs};
+use super::options::{FailOn, MeasureTask, OutputArgs, is_for_people};
 use super::status;
 use anyhow::{bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
 use speedwell_engine::reach_warning;
-use speedwell_report::{self as report, Document, ReportFormat};
+use speedwell_report::{self as report, Document};
 use speedwell_store::Store;
 
 /// The outcome of the gate, if there is a gate, and the exit status.
@@ -79,11 +79,7 @@ impl CommandGate {
         let Some(outcome) = &self.outcome else { return };
         document.gate_lines.clear();
         document.append_document(report::report_gate(outcome));
-        let is_shown = matches!(
-            output.output_format(),
-            None | Some(ReportFormat::Text | ReportFormat::Markdown)
-        );
-        if !is_shown {
+        if !is_for_people(output.output_format()) {
             status::print_note(&outcome.to_line());
         }
     }

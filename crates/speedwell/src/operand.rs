@@ -91,9 +91,7 @@ fn parse_among(
 /// Returns the common name that replaces the matched parts of case names, so that cases of
 /// different operands can be compared. Returns `None` if no replacement is needed.
 pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
-    let parts: Vec<Option<&BenchmarkPart>> =
-        operands.iter().map(|operand| operand.part.as_ref()).collect();
-    discover::shared_word(&parts)
+    discover::shared_word(&operands.iter().map(|operand| operand.part.as_ref()).collect::<Vec<_>>())
 }
 
 /// Parses one argument. Returns whether the argument has a `NAME=`, and the operand.

@@ -231,8 +231,9 @@ impl<'c> Translator<'c> {
                     translation.words.extend(words.map(|word| (*word).to_owned()));
                 }
             }
-            let is_unknown = |option: &ForeignOption| self.own_option(option.option).is_none();
-            translation.replaced = translation.replaced.or(foreign.filter(is_unknown));
+            translation.replaced =
+                translation.replaced.or(foreign
+                    .filter(|option: &ForeignOption| self.own_option(option.option).is_none()));
         }
         translation
     }

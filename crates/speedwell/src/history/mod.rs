@@ -12,7 +12,7 @@ pub mod project;
 use crate::history::project::{
     HistoryRequest, check_metrics, current_name, load_history, summarize_sessions,
 };
-use crate::options::{OutputArgs, SeriesArgs, StoreArgs, hide_unused};
+use crate::options::{OutputArgs, SeriesArgs, StoreArgs, hide_unused, is_for_people};
 use crate::{CommandStatus, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
@@ -128,10 +128,6 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     let width = output.width.or_else(|| (!args.output.verbose).then(piped_width));
     args.output.print_with(&document, &OutputOptions { width, ..output })?;
     Ok(CommandStatus::DONE)
-}
-
-fn is_for_people(format: Option<ReportFormat>) -> bool {
-    matches!(format, None | Some(ReportFormat::Text | ReportFormat::Markdown))
 }
 
 /// Maximum width of a list that does not go to a terminal.

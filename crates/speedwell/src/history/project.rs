@@ -584,8 +584,7 @@ impl<'a> HistoryReader<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let missing: Vec<i64> = missing.into_iter().collect();
-        let placed = store.place_revisions(&self.line, &missing)?;
+        let placed = store.place_revisions(&self.line, &Vec::from_iter(missing))?;
         self.revisions.extend(placed.into_iter().map(
             |(number, PlacedRevision { revision, position })| {
                 (number, position.map(|position| (position, Arc::new(revision))))
@@ -626,8 +625,7 @@ impl<'a> HistoryReader<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let missing: Vec<i64> = missing.into_iter().collect();
-        for (facts, sessions) in store.facts_by_sessions(&missing)? {
+        for (facts, sessions) in store.facts_by_sessions(&Vec::from_iter(missing))? {
             let facts = Arc::new(facts);
             let facts_of_sessions = sessions.into_iter().map(|session| (session, facts.clone()));
             self.environment_facts.extend(facts_of_sessions);

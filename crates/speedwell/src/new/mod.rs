@@ -322,12 +322,11 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
 fn load_in_python(module_path: &str, module: &str) -> ModuleLoading {
     let stem = Path::new(module).file_stem().unwrap_or_default().to_string_lossy();
     let parent = Path::new(module_path).parent().unwrap_or(Path::new("."));
-    let env_line = format!(
-        "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
-        quote_toml(&format!("{}/{stem}", parent.display()))
-    );
     ModuleLoading {
-        env: env_line,
+        env: format!(
+            "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
+            quote_toml(&format!("{}/{stem}", parent.display()))
+        ),
         files: vec![(PathBuf::from(PRELOAD).join("sitecustomize.py"), SITECUSTOMIZE.to_owned())],
         explanation: "At startup, Python imports sitecustomize.py from the folder 'preload', which \
               imports the module.",
@@ -426,11 +425,10 @@ struct TopologyArgs {
 fn topology_files(args: &TopologyArgs) -> StarterFiles {
     let file = args.place.definition_file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();
-    let server = file.with_file_name("server.js");
     StarterFiles {
         files: vec![
             (file.clone(), fill_template(TOPOLOGY, &[("FILE", &name)])),
-            (server, SERVER.to_owned()),
+            (file.with_file_name("server.js"), SERVER.to_owned()),
         ],
         target: file,
         // Few requests suffice for a first look at six variants.

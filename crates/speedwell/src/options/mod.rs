@@ -23,7 +23,7 @@ pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file, fl
 pub use load::{
     Concurrency, LoadArgs, LoadMode, LoadRequest, RateChoice, SearchArgs, load_mode, plan_turns,
 };
-pub use output::{OutputArgs, check_outputs};
+pub use output::{OutputArgs, check_outputs, is_for_people};
 pub use run::{
     LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
     SelectionArgs, StudyArgs, VariantArgs, is_setting, plan_request,

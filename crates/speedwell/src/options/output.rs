@@ -175,6 +175,11 @@ impl OutputArgs {
     }
 }
 
+/// Whether people read this format of standard output. They see answers and the gate's line first.
+pub fn is_for_people(format: Option<ReportFormat>) -> bool {
+    matches!(format, None | Some(ReportFormat::Text | ReportFormat::Markdown))
+}
+
 /// Options that name a file to write. With several charts or HTTP loads, further files get numbers:
 /// `a.svg`, `a-2.svg`.
 const OUTPUT_OPTIONS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
@@ -234,9 +239,8 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
             (_, Some(long)) => format!("--{long}"),
             _ => continue,
         };
-        let values = typed_values(matches, id);
         outputs.extend(
-            values
+            typed_values(matches, id)
                 .iter()
                 .filter_map(|value| OutputFile::new(format!("{option} {value}"), Path::new(value)))
                 .map(OutputFile::numbered),

@@ -228,8 +228,7 @@ impl BisectRun<'_, '_> {
             match step {
                 BisectStep::Answer(_) => return Ok((SessionEnd::Complete, true)),
                 _ if is_late => {
-                    let note = "the time budget is used up (--budget)";
-                    self.listener.observe(&SessionEvent::Note(note))?;
+                    self.note("the time budget is used up (--budget)")?;
                     return Ok((SessionEnd::Complete, false));
                 }
                 BisectStep::Build(index) => self.build_revision(index, &bisection)?,
@@ -241,6 +240,10 @@ impl BisectRun<'_, '_> {
                 }
             }
         }
+    }
+
+    fn note(&mut self, text: &str) -> Result<()> {
+        self.listener.observe(&SessionEvent::Note(text))
     }
 
     /// Reports the purpose of the next block.
@@ -263,7 +266,7 @@ impl BisectRun<'_, '_> {
             _ => format!("comparing both ends of {}", bisection.range),
         };
         if note != self.last_note {
-            self.listener.observe(&SessionEvent::Note(&note))?;
+            self.note(&note)?;
             self.last_note = note;
         }
         Ok(())
@@ -364,8 +367,7 @@ impl BisectRun<'_, '_> {
         };
         self.add_variant(&variant)?;
         let failure = build_failure(&self.plan, &variant.name, &format!("{error:#}"), replay);
-        let note = format!("cannot build {}; skipping it", revision.short());
-        self.listener.observe(&SessionEvent::Note(&note))?;
+        self.note(&format!("cannot build {}; skipping it", revision.short()))?;
         self.recorder.observe(&SessionEvent::Failed(&failure))?;
         self.session.failures.push(failure);
         Ok(())

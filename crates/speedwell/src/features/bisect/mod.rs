@@ -166,8 +166,7 @@ impl BisectArgs {
         let mut suspect = None;
         if let Some(number) = self.change {
             let (change, request) = confirm::prepare_change(store, number, &measuring)?;
-            let metric = change.series.metric.name.clone();
-            bisection.metric = bisection.metric.or(Some(metric));
+            bisection.metric = bisection.metric.or(Some(change.series.metric.name.clone()));
             bisection.range = format!("{}..{}", change.change.before, change.change.after);
             (measuring, suspect) = (request, Some(change));
         }

@@ -200,8 +200,7 @@ fn measure_and_record(
     }
     let findings = analysis::analyze_session(&session, &settings);
     let is_increase = |case: &str, metric: &str| {
-        let suspect = suspects.iter().find(|suspect| suspect.is_of(case, metric))?;
-        Some(suspect.change.ratio.value > 1.0)
+        Some(suspects.iter().find(|suspect| suspect.is_of(case, metric))?.change.ratio.value > 1.0)
     };
     let mut document: Document =
         report::report_confirmation(&findings, &is_increase, &task.output.report_settings());
