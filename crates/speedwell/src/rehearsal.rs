@@ -17,9 +17,7 @@ use speedwell_engine::experiment::{
     ExperimentEstimate, estimate_from_trial, estimate_loads, measuring_time,
 };
 use speedwell_engine::{PreparedPlan, describe_failure, reach_warning, try_cases};
-use speedwell_model::{
-    Case, Environment, Metric, MetricDirection, Run, Sample, Session, SessionState, StoppingDesign,
-};
+use speedwell_model::{Case, Metric, MetricDirection, Run, Sample, Session, StoppingDesign};
 use speedwell_report::session::report_requested;
 use speedwell_report::{
     self as report, CaseLine, ChartKind, OutputOptions, TrialOutcome, Verbosity, format_about,
@@ -101,22 +99,11 @@ fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
     let mut design = plan.design.clone();
     design.stopping = StoppingDesign::Fixed { runs: RUNS };
     Session {
-        id: String::new(),
-        number: None,
-        started_unix_ms: 0,
-        state: SessionState::Complete,
-        tags: Vec::new(),
-        command: Vec::new(),
         runs: runs.filter_map(|slot| made_up_run(&plan, &slot, &metrics)).collect(),
         design,
         variants: plan.variants,
         metrics,
-        environment: Environment::default(),
-        origin: None,
-        failures: Vec::new(),
-        profiles: Vec::new(),
-        calibration: None,
-        machines: Vec::new(),
+        ..Session::default()
     }
 }
 

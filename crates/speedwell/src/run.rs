@@ -457,7 +457,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     let study = task.study.study_choice();
     let mut document =
         report::report_requested((session, None), &findings, &study, settings, &output)?;
-    document.append_document(report::report_measurement_details(&[(None, session)], &findings));
+    document.append_details(session, &findings);
     gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
         status::print_hint(&hint);
@@ -539,10 +539,7 @@ fn report_series(
     let findings = warmup::analyze_warmup(session, rule, &task.settings);
     let mut document =
         report::report_warmup(&findings, &session.environment, &task.output.report_settings());
-    document.append_document(report::report_measurement_details(
-        &[(None, session)],
-        &findings.findings,
-    ));
+    document.append_details(session, &findings.findings);
     let failures = status::status_of_failures(&session.failures);
     let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
     gate.print_report(document, &task.output)?;
@@ -624,10 +621,7 @@ fn report_experiment(
     let findings = analyze_experiment(session, &experiment, &task.settings);
     let options = OutputOptions { flames: task.profile, ..task.output.report_settings() };
     let mut document = report::report_experiment(&findings, &experiment, &options);
-    document.append_document(report::report_measurement_details(
-        &[(None, session)],
-        &AnalysisFindings::default(),
-    ));
+    document.append_details(session, &AnalysisFindings::default());
     let mut output = task.output.clone();
     if output.output.is_empty() {
         // The file declares its charts, so all of them are requested.

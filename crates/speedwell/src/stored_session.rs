@@ -221,8 +221,8 @@ pub fn check_metrics<'s>(
     settings: &AnalysisSettings,
 ) -> anyhow::Result<()> {
     let metrics = sessions.into_iter().flat_map(|session| &session.metrics);
-    analysis::check_metrics(settings, metrics.map(|metric| metric.name.as_str()))
-        .context("in --metric")
+    let names = metrics.map(|metric| metric.name.as_str());
+    analysis::check_metrics(settings, names).context("in --metric")
 }
 
 /// Checks that a session has the requested variant, if any.
@@ -303,8 +303,8 @@ pub fn load_interrupted_plan(
         "session @{number} cannot be resumed: a concurrency search chooses each level based on \
          earlier ones\nhint: start it again; 'speedwell report @{number}' shows what was measured"
     );
-    plan.sampling.budget_ms =
-        task.execution.budget.map(as_milliseconds).or(plan.sampling.budget_ms);
+    let budget_ms = task.execution.budget.map(as_milliseconds);
+    plan.sampling.budget_ms = budget_ms.or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
     // Fails early if the text was stored by a version with a different grammar.
     plan.experiment()?;

@@ -231,9 +231,8 @@ impl<'c> Translator<'c> {
                     translation.words.extend(words.map(|word| (*word).to_owned()));
                 }
             }
-            translation.replaced =
-                translation.replaced.or(foreign
-                    .filter(|option: &ForeignOption| self.own_option(option.option).is_none()));
+            let is_unknown = |option: &ForeignOption| self.own_option(option.option).is_none();
+            translation.replaced = translation.replaced.or(foreign.filter(is_unknown));
         }
         translation
     }

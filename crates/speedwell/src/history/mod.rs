@@ -12,7 +12,7 @@ pub mod project;
 use crate::history::project::{
     HistoryRequest, check_metrics, current_name, load_history, summarize_sessions,
 };
-use crate::options::{OutputArgs, SeriesArgs, StoreArgs, hide_unused, is_for_people};
+use crate::options::{OutputArgs, SeriesArgs, StoreArgs, hide_unused, is_for_people, parse};
 use crate::{CommandStatus, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
@@ -309,7 +309,8 @@ struct TriageArgs {
     #[arg(value_name = "CHANGE")]
     change: i64,
     /// Outcome of the triage
-    outcome: TriageOutcome,
+    #[arg(value_parser = parse::choice(OUTCOMES))]
+    outcome: ChangeTriage,
     /// Reason for the outcome
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
@@ -317,18 +318,13 @@ struct TriageArgs {
     store: StoreArgs,
 }
 
-/// Outcome of a triage.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum TriageOutcome {
-    /// Intended, or worth its cost
-    Accepted,
-    /// False alarm
-    Wrong,
-    /// Undone in a later revision
-    Fixed,
-    /// Not triaged yet
-    Open,
-}
+/// Outcomes of a triage: their names, help and values.
+const OUTCOMES: [parse::Choice<ChangeTriage>; 4] = [
+    ("accepted", "Intended, or worth its cost", ChangeTriage::Accepted),
+    ("wrong", "False alarm", ChangeTriage::Wrong),
+    ("fixed", "Undone in a later revision", ChangeTriage::Fixed),
+    ("open", "Not triaged yet", ChangeTriage::Open),
+];
 
 /// Stores the triage of a change.
 ///
@@ -337,24 +333,18 @@ enum TriageOutcome {
 fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
     check_note(args.note.as_deref().unwrap_or_default())?;
     let mut store = args.store.open_store()?;
-    let triage = match args.outcome {
-        TriageOutcome::Accepted => ChangeTriage::Accepted,
-        TriageOutcome::Wrong => ChangeTriage::Wrong,
-        TriageOutcome::Fixed => ChangeTriage::Fixed,
-        TriageOutcome::Open => ChangeTriage::Open,
-    };
     let stored_change = store.find_change(args.change)?;
     let user = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
         .try_git_output(&["config", "user.name"])
         .or_else(|| std::env::var("USER").ok());
     store.store_triage(&RecordedChange {
-        triage,
+        triage: args.outcome,
         note: args.note.or(stored_change.change.note),
         triaged_by: user,
         triaged_unix_ms: Some(unix_time_ms()),
         ..stored_change.change
     })?;
-    status::print_note(&format!("change {} is {triage}", args.change));
+    status::print_note(&format!("change {} is {}", args.change, args.outcome));
     Ok(CommandStatus::DONE)
 }
 

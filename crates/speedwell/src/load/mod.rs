@@ -200,10 +200,7 @@ fn report_loads(
     let mut document = report_load_session(&session, &findings, &output, || {
         report::report_findings(&analyze_session(&session, &settings), &output)
     })?;
-    document.append_document(report::report_measurement_details(
-        &[(None, &session)],
-        &AnalysisFindings::default(),
-    ));
+    document.append_details(&session, &AnalysisFindings::default());
     add_gate(&conditions, &mut document);
     let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
     args.output.print_document(&document)?;

@@ -89,14 +89,13 @@ impl OutputArgs {
             width: terminal.then(status::terminal_width),
             chart: self.chart_kind(),
             all_charts: self.chart == Some(ChartRequest::All),
-            flames: false,
             sort: self.sort.clone(),
             verbosity: match (self.quiet, self.verbose) {
                 (true, _) => Verbosity::Quiet,
                 (_, true) => Verbosity::Verbose,
                 _ => Verbosity::Normal,
             },
-            has_resume_hint: false,
+            ..OutputOptions::default()
         }
     }
 

@@ -126,11 +126,8 @@ impl BackfillArgs {
     }
 
     fn session_request(&self) -> SessionRequest {
-        let origin = OriginArgs {
-            revision: None,
-            branch: self.branch.clone(),
-            machine: self.machine.clone(),
-        };
+        let (branch, machine) = (self.branch.clone(), self.machine.clone());
+        let origin = OriginArgs { revision: None, branch, machine };
         SessionRequest {
             divides_runs: self.measuring.sampling.divides_runs(),
             ..self.measuring.store.session_request(&origin)

@@ -7,14 +7,15 @@ pub mod measure;
 
 use crate::features::confirm::{self, revision_variant};
 use crate::options::{
-    MachineArgs, RevisionMeasuringArgs, RevisionProgramArgs, StoreArgs, hide_unused, parse,
+    MachineArgs, OriginArgs, RevisionMeasuringArgs, RevisionProgramArgs, StoreArgs, hide_unused,
+    parse,
 };
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
+use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
-use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_engine::{
     EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SamplingRequest,
     SessionRequest,
@@ -120,10 +121,7 @@ pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
         &session.failures,
         &args.measuring.output.report_settings(),
     );
-    document.append_document(report::report_measurement_details(
-        &[(None, &session)],
-        &AnalysisFindings::default(),
-    ));
+    document.append_details(&session, &AnalysisFindings::default());
     args.measuring.output.print_document(&document)?;
     if findings.answer.is_none() && !args.measuring.store.no_save {
         status::print_note(&resume_note(&session, &args.measuring.store));
@@ -212,13 +210,11 @@ impl BisectArgs {
     }
 
     fn session_request(&self) -> SessionRequest {
+        let origin = OriginArgs { machine: self.machine.clone(), ..OriginArgs::default() };
         SessionRequest {
-            settings: AnalysisSettings::default(),
-            tags: self.measuring.store.tag.clone(),
-            command: std::env::args().collect(),
-            machine: self.machine.machine_name(),
+            origin: None,
             divides_runs: self.measuring.sampling.divides_runs(),
-            ..SessionRequest::default()
+            ..self.measuring.store.session_request(&origin)
         }
     }
 }

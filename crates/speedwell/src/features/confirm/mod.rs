@@ -207,7 +207,7 @@ fn measure_and_record(
     if let Some(note) = other_machines_note(&session, suspects) {
         document.push(ReportBlock::Note(note));
     }
-    document.append_document(report::report_measurement_details(&[(None, &session)], &findings));
+    document.append_details(&session, &findings);
     task.output.print_document(&document)?;
     let confirmations = read_confirmations(&findings, &is_increase);
     for (comparison, row, outcome) in &confirmations {
