@@ -20,7 +20,7 @@ use speedwell_analysis::load::gate;
 use speedwell_analysis::{AnalysisFindings, analyze_session};
 use speedwell_engine::execution::load::{
     LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, load_with_tool, run_load,
-    run_load_with_sender, stop_condition, stop_condition_with_warmup,
+    run_load_with_sender, stop_condition_with_warmup,
 };
 use speedwell_engine::{SessionRequest, draw_seed};
 use speedwell_formats::load_session::load_session;
@@ -50,35 +50,26 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     check_options(args)?;
     let request = args.load_request(seed)?;
     if args.spec.client != LoadClient::Builtin {
-        return load_with_client(args, &request);
+        return load_with_client(&request);
     }
     let dashboard = args.dashboard.then(|| args.store.database.database_path()).transpose()?;
-    serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Loads, || {
-        run_and_report(args, &request)
-    })
+    serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Loads, || run_and_report(&request))
 }
 
 /// Runs the loads, stores them and reports.
-fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
+fn run_and_report(request: &LoadRequest<'_>) -> anyhow::Result<CommandStatus> {
     let mut runs = Vec::new();
-    let sent = send_loads(request, &mut runs, &mut LoadReporter::new(args));
-    let interrupted = if process::is_interrupt_requested() {
-        CommandStatus::INTERRUPTED
-    } else {
-        CommandStatus::DONE
-    };
-    let status = match &sent {
-        Ok(()) => interrupted,
-        Err(error) => {
-            status::print_error(error);
-            interrupted.worse_of(CommandStatus::FAILED)
-        }
-    };
-    if runs.is_empty() {
-        Ok(status)
-    } else {
-        Ok(status.combine_with_gate(finish_loads(args, request, &runs)?))
+    let sent = send_loads(request, &mut runs, &mut LoadReporter::new(request.args));
+    let is_interrupted = process::is_interrupt_requested();
+    let mut status = if is_interrupted { CommandStatus::INTERRUPTED } else { CommandStatus::DONE };
+    if let Err(error) = &sent {
+        status::print_error(error);
+        status = status.worse_of(CommandStatus::FAILED);
     }
+    if runs.is_empty() {
+        return Ok(status);
+    }
+    Ok(status.combine_with_gate(finish_loads(request, &runs)?))
 }
 
 /// Sends the requested loads, until all are sent or the user interrupts. Adds them to `runs`, in
@@ -87,7 +78,7 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
 /// # Errors
 /// Fails if a load cannot be started. Then no further loads are sent.
 fn send_loads(
-    request: &LoadRequest,
+    request: &LoadRequest<'_>,
     runs: &mut Vec<LoadRun>,
     reporter: &mut LoadReporter<'_>,
 ) -> anyhow::Result<()> {
@@ -95,13 +86,9 @@ fn send_loads(
     let generators = fleet.map(|fleet| LoadGenerators::new(fleet, &request.specs)).transpose()?;
     let mut sender = LoadSender { seed: request.seed, generators, reporter };
     if request.mode != LoadMode::AsSpecified {
-        return search::run_visits(request, runs, &mut |spec, level, shows_probe| {
-            let run = sender.send_load(spec, stop_condition(spec), shows_probe)?;
-            print_level(sender.reporter.args, level, run.measured.throughput());
-            Ok(run)
-        });
+        return search::run_visits(request, runs, &mut sender);
     }
-    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+    for turn in plan_turns(request.specs.len(), request.args.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let mut run = sender.send_load(spec, stop_condition_with_warmup(spec), true)?;
         (run.round, run.slot) = (turn.round, turn.slot);
@@ -152,17 +139,13 @@ impl LoadSender<'_, '_> {
 }
 
 /// Stores and reports the results.
-fn finish_loads(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-) -> anyhow::Result<CommandStatus> {
-    let gate = report_loads(args, request, runs)?;
+fn finish_loads(request: &LoadRequest<'_>, runs: &[LoadRun]) -> anyhow::Result<CommandStatus> {
+    let gate = report_loads(request, runs)?;
     let outcome = match request.mode {
         LoadMode::AsSpecified => {
             runs.iter().map(load_status).fold(CommandStatus::DONE, CommandStatus::worse_of)
         }
-        _ => search::search_status(args, &request.mode, runs),
+        _ => search::search_status(request, runs),
     };
     Ok(outcome.combine_with_gate(gate))
 }
@@ -180,11 +163,8 @@ fn load_status(run: &LoadRun) -> CommandStatus {
 }
 
 /// Writes the requested files, and stores and reports the results. Returns the answer of the gate.
-fn report_loads(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-) -> anyhow::Result<CommandStatus> {
+fn report_loads(request: &LoadRequest<'_>, runs: &[LoadRun]) -> anyhow::Result<CommandStatus> {
+    let args = request.args;
     output::write(args, runs)?;
     let findings: Vec<_> = runs.iter().map(analyze_load).collect();
     let decisive =
@@ -221,7 +201,7 @@ fn report_loads(
 /// # Errors
 /// Fails if there are no loads.
 fn build_session(
-    request: &LoadRequest,
+    request: &LoadRequest<'_>,
     runs: &[LoadRun],
     session_request: &SessionRequest,
 ) -> anyhow::Result<Session> {
@@ -244,7 +224,7 @@ fn build_session(
             order: RunOrder::Blocks,
             stopping: StoppingDesign::Fixed { runs: rounds.unwrap_or(1) },
             seed: request.seed,
-            conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
+            conditions: request.args.fail_on.iter().map(|c| c.text.clone()).collect(),
             steady: None,
             runs_per_block: 1,
             baseline: baseline.unwrap_or_default(),
@@ -351,7 +331,8 @@ fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &
 }
 
 /// Runs the load with another tool, stores its results, and shows them.
-fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
+fn load_with_client(request: &LoadRequest<'_>) -> anyhow::Result<CommandStatus> {
+    let args = request.args;
     let mut reporter = LoadReporter { args, live: None, publisher: None };
     let session_request = args.store.session_request(&args.origin);
     let session = load_with_tools(request, &session_request, &mut reporter)?;
@@ -374,12 +355,12 @@ fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Co
 /// # Errors
 /// Fails if the tool is missing, cannot send this load, or does not report its results.
 fn load_with_tools(
-    request: &LoadRequest,
+    request: &LoadRequest<'_>,
     session_request: &SessionRequest,
     reporter: &mut LoadReporter<'_>,
 ) -> anyhow::Result<Session> {
     let mut sessions = Vec::new();
-    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+    for turn in plan_turns(request.specs.len(), request.args.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let mut notify = |notice: LoadNotice<'_>| reporter.show_notice(notice);
         let Some(session) = load_with_tool(None, spec, request.seed, &mut notify)? else { break };
