@@ -165,12 +165,18 @@ fn read_folder(
     better: &MetricDirections,
     file_warnings: &mut FileWarnings,
 ) -> Result<Vec<Session>> {
-    if let Some(results) = AsvResults::find_results(folder)? {
-        return results.read(better, file_warnings);
+    let mut sessions = Vec::new();
+    let (root, machines) = asv_machines(folder)?;
+    for machine in &machines {
+        let benchmarks = root.join("benchmarks.json");
+        sessions.extend(read_asv_machine(machine, &benchmarks, better, file_warnings)?);
+    }
+    if !machines.is_empty() {
+        ensure!(!sessions.is_empty(), "found no asv results in '{}'", folder.display());
+        return Ok(sessions);
     }
     let label = folder.to_string_lossy();
     let files = files_at(&label)?;
-    let mut sessions = Vec::new();
     for file in &files {
         sessions.extend(read_file(Path::new(file), better, file_warnings)?);
     }
@@ -207,80 +213,57 @@ pub fn files_at(location: &str) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// A results folder of asv.
-struct AsvResults {
-    folder: PathBuf,
-    /// `benchmarks.json`, if it exists.
-    benchmarks: Option<PathBuf>,
-    /// Folders with a `machine.json`, one per machine.
-    machines: Vec<PathBuf>,
+/// Returns the folders of a results folder of asv that have a `machine.json`, one per machine, and the
+/// folder with their `benchmarks.json`. Returns no machines if asv did not write the folder.
+fn asv_machines(folder: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
+    let is_machine = |folder: &Path| folder.join("machine.json").is_file();
+    if is_machine(folder) {
+        return Ok((folder.join(".."), vec![folder.to_owned()]));
+    }
+    let mut machines = visible_entries(folder)?;
+    machines.retain(|path| path.is_dir() && is_machine(path));
+    Ok((folder.to_owned(), machines))
 }
 
-impl AsvResults {
-    /// Finds the results of asv in `folder`, for all machines or a single machine. Returns `None`
-    /// if asv did not write the folder.
-    fn find_results(folder: &Path) -> Result<Option<AsvResults>> {
-        let is_machine = |folder: &Path| folder.join("machine.json").is_file();
-        let (root, machines) = if is_machine(folder) {
-            (folder.join(".."), vec![folder.to_owned()])
-        } else {
-            let mut machine_folders = visible_entries(folder)?;
-            machine_folders.retain(|path| path.is_dir() && is_machine(path));
-            (folder.to_owned(), machine_folders)
-        };
-        let benchmarks = Some(root.join("benchmarks.json")).filter(|file| file.is_file());
-        Ok((!machines.is_empty()).then(|| AsvResults {
-            folder: folder.to_owned(),
-            benchmarks,
-            machines,
-        }))
-    }
-
-    /// Reads the sessions machine by machine, sorted by commit date.
-    fn read(
-        &self,
-        better: &MetricDirections,
-        file_warnings: &mut FileWarnings,
-    ) -> Result<Vec<Session>> {
-        let mut all_sessions = Vec::new();
-        for machine in &self.machines {
-            let metadata = self.read_companions(machine)?;
-            let mut sessions = Vec::new();
-            for file in result_files(machine)? {
-                let label = file.display().to_string();
-                let bytes = read_contents(&file)?;
-                let input = InputFile { label: &label, bytes: &bytes, better };
-                let mut warnings = Vec::new();
-                match asv::read_file(&input, &metadata, &mut warnings) {
-                    Ok(session) => sessions.push(session),
-                    // asv skips unreadable files, too, because an interrupt may leave a partial
-                    // file.
-                    Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
-                }
-                warnings.iter().for_each(|warning| file_warnings.add_warning(&label, warning));
-            }
-            // The files have no order of their own, so sort by commit date.
-            sessions.sort_by_key(|session: &Session| {
-                session.origin.as_ref().and_then(|origin| origin.committed_unix_ms)
-            });
-            all_sessions.extend(sessions);
+/// Reads the sessions of an asv machine, sorted by commit date.
+fn read_asv_machine(
+    machine: &Path,
+    benchmarks: &Path,
+    better: &MetricDirections,
+    file_warnings: &mut FileWarnings,
+) -> Result<Vec<Session>> {
+    let metadata = read_companions(machine, benchmarks)?;
+    let mut sessions = Vec::new();
+    for file in result_files(machine)? {
+        let label = file.display().to_string();
+        let bytes = read_contents(&file)?;
+        let input = InputFile { label: &label, bytes: &bytes, better };
+        let mut warnings = Vec::new();
+        match asv::read_file(&input, &metadata, &mut warnings) {
+            Ok(session) => sessions.push(session),
+            // asv skips unreadable files, too, because an interrupt may leave a partial file.
+            Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
         }
-        ensure!(!all_sessions.is_empty(), "found no asv results in '{}'", self.folder.display());
-        Ok(all_sessions)
+        warnings.iter().for_each(|warning| file_warnings.add_warning(&label, warning));
     }
+    // The files have no order of their own, so sort by commit date.
+    sessions.sort_by_key(|session: &Session| {
+        session.origin.as_ref().and_then(|origin| origin.committed_unix_ms)
+    });
+    Ok(sessions)
+}
 
-    /// Reads the metadata from `benchmarks.json` and `machine.json`.
-    fn read_companions(&self, machine: &Path) -> Result<AsvMetadata> {
-        let add_file = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
-            add(&read_contents(file)?).with_context(|| format!("cannot read '{}'", file.display()))
-        };
-        let file = machine.join("machine.json");
-        let mut metadata = add_file(&file, &|bytes| AsvMetadata::default().with_machine(bytes))?;
-        if let Some(file) = &self.benchmarks {
-            metadata = add_file(file, &|bytes| metadata.clone().with_benchmarks(bytes))?;
-        }
-        Ok(metadata)
+/// Reads the metadata from `machine.json`, and from `benchmarks.json` if it exists.
+fn read_companions(machine: &Path, benchmarks: &Path) -> Result<AsvMetadata> {
+    let add_file = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
+        add(&read_contents(file)?).with_context(|| format!("cannot read '{}'", file.display()))
+    };
+    let file = machine.join("machine.json");
+    let metadata = add_file(&file, &|bytes| AsvMetadata::default().with_machine(bytes))?;
+    if !benchmarks.is_file() {
+        return Ok(metadata);
     }
+    add_file(benchmarks, &|bytes| metadata.clone().with_benchmarks(bytes))
 }
 
 /// Lists the visible entries of a folder, sorted by name.
