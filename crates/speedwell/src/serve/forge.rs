@@ -1,7 +1,7 @@
 //! Posts comments on pull requests. Each pull request has one comment and a commit status, and this
 //! module updates both after a session of the pull request is pushed.
 //!
-//! `speedwell serve forge` sets the repository whose pull requests get comments ([`run`]). Only the
+//! `speedwell serve forge` sets the repository whose pull requests get comments. Only the
 //! server's command line can change this setting, not a page or a session. Pending updates are in
 //! the store, so a restarted server continues with them. Updates are retried while the forge is
 //! unreachable. `comment.rs` decides on the text. Posting starts at [`spawn_commenter`].
@@ -92,19 +92,11 @@ impl ShowArgs {
     }
 }
 
-/// Runs the subcommand.
+/// Sets the repository.
 ///
 /// # Errors
-/// Fails if the store cannot be written, or the repository is not valid.
-pub fn run(command: &ForgeCommand) -> anyhow::Result<CommandStatus> {
-    match command {
-        ForgeCommand::Set(args) => set_forge(args),
-        ForgeCommand::Show(args) => show_forge(args),
-        ForgeCommand::Remove(args) => remove_forge(args),
-    }
-}
-
-fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
+/// Fails if the repository is not valid, or the store cannot be written.
+pub fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
     parse_pull_request(&args.repository, "1")?;
     ensure!(!args.check.trim().is_empty(), "the name of the check is empty");
     let file = absolute(&args.token_file)?;
@@ -141,7 +133,11 @@ fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
+/// Shows the repository.
+///
+/// # Errors
+/// Fails if the store cannot be opened.
+pub fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
     let (project_store, _) = args.open_stores()?;
     let Some(setting) = project_store.forge_setting()? else {
         status::print_note("the server does not comment on pull requests of this project");
@@ -151,7 +147,11 @@ fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
+/// Stops commenting.
+///
+/// # Errors
+/// Fails if no repository is set, or the store cannot be written.
+pub fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
     let (mut project_store, mut first_store) = args.open_stores()?;
     let Some(setting) = project_store.forge_setting()? else {
         bail!("the server does not comment on pull requests of this project");

@@ -15,7 +15,7 @@ mod settings;
 
 use crate::CommandStatus;
 use crate::options::DashboardArgs;
-use clap::{Args, Subcommand};
+use clap::Args;
 use std::path::Path;
 
 /// Show stored sessions, their comparisons and their history in a browser
@@ -29,37 +29,11 @@ use std::path::Path;
   speedwell serve --db postgres://host/db --bind 0.0.0.0:443 --cert c.pem --key k.pem --public-url https://perf.example"
 )]
 pub struct ServeArgs {
+    #[cfg(feature = "serve")]
     #[command(subcommand)]
-    command: Option<ServeCommand>,
+    command: Option<settings::ServeCommand>,
     #[command(flatten)]
     dashboard: DashboardArgs,
-}
-
-/// Subcommands for the settings of a server.
-#[derive(Debug, Subcommand)]
-enum ServeCommand {
-    /// Create, list and revoke tokens of a server
-    #[cfg(feature = "serve")]
-    #[command(subcommand)]
-    Token(settings::TokenCommand),
-    /// Create projects on a server, and control who may read them
-    #[cfg(feature = "serve")]
-    #[command(subcommand)]
-    Project(settings::ProjectCommand),
-    /// Let the server comment on pull requests when their sessions are pushed
-    ///
-    /// Each session of a pull request is compared with a session of its base revision from the same machine. If a session
-    /// has several variants, these are compared instead. A single comment is kept up to date, and the commit status
-    /// 'speedwell/CHECK' is set.
-    #[cfg(feature = "serve")]
-    #[command(subcommand)]
-    Forge(forge::ForgeCommand),
-    #[cfg(feature = "serve")]
-    Backup(settings::BackupArgs),
-    #[cfg(feature = "serve")]
-    Restore(settings::RestoreArgs),
-    #[cfg(feature = "serve")]
-    Prune(settings::PruneArgs),
 }
 
 /// Starts the server, or runs a subcommand.
@@ -70,12 +44,7 @@ enum ServeCommand {
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
         None => ready_server::run(&args.dashboard),
-        Some(ServeCommand::Token(command)) => settings::manage_tokens(command),
-        Some(ServeCommand::Project(command)) => settings::manage_projects(command),
-        Some(ServeCommand::Forge(command)) => forge::run(command),
-        Some(ServeCommand::Backup(args)) => settings::back_up(args),
-        Some(ServeCommand::Restore(args)) => settings::restore_backup(args),
-        Some(ServeCommand::Prune(args)) => settings::prune(args),
+        Some(command) => settings::run(command),
     }
 }
 
@@ -85,7 +54,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
 /// Always fails.
 #[cfg(not(feature = "serve"))]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
-    let _ = (&args.dashboard, &args.command);
+    let _ = &args.dashboard;
     Err(missing_dashboard())
 }
 

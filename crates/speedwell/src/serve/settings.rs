@@ -5,6 +5,7 @@
 
 use crate::history::project::store_points;
 use crate::options::{DatabaseArgs, OutputArgs, parse};
+use crate::serve::forge::{self, ForgeCommand};
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
@@ -21,6 +22,47 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Subcommands for the settings of a server.
+#[derive(Debug, Subcommand)]
+pub enum ServeCommand {
+    /// Create, list and revoke tokens of a server
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Create projects on a server, and control who may read them
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Let the server comment on pull requests when their sessions are pushed
+    ///
+    /// Each session of a pull request is compared with a session of its base revision from the same machine. If a session
+    /// has several variants, these are compared instead. A single comment is kept up to date, and the commit status
+    /// 'speedwell/CHECK' is set.
+    #[command(subcommand)]
+    Forge(ForgeCommand),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
+    Prune(PruneArgs),
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Fails if the store cannot be read or written, or an argument is not valid.
+pub fn run(command: &ServeCommand) -> anyhow::Result<CommandStatus> {
+    match command {
+        ServeCommand::Token(TokenCommand::Add(args)) => add_token(args),
+        ServeCommand::Token(TokenCommand::List(args)) => list_tokens(args),
+        ServeCommand::Token(TokenCommand::Revoke(args)) => revoke_token(args),
+        ServeCommand::Project(ProjectCommand::Add(args)) => add_project(args),
+        ServeCommand::Project(ProjectCommand::List(args)) => list_projects(args),
+        ServeCommand::Forge(ForgeCommand::Set(args)) => forge::set_forge(args),
+        ServeCommand::Forge(ForgeCommand::Show(args)) => forge::show_forge(args),
+        ServeCommand::Forge(ForgeCommand::Remove(args)) => forge::remove_forge(args),
+        ServeCommand::Backup(args) => back_up(args),
+        ServeCommand::Restore(args) => restore_backup(args),
+        ServeCommand::Prune(args) => prune(args),
+    }
+}
 
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
@@ -75,18 +117,6 @@ const SCOPES: [parse::Choice<TokenScope>; 4] = [
 
 fn lifetime(text: &str) -> Result<Duration, String> {
     parse_days(text, 1, "365d")
-}
-
-/// Runs the subcommand.
-///
-/// # Errors
-/// Fails if the store cannot be written, or there is no such token.
-pub fn manage_tokens(command: &TokenCommand) -> anyhow::Result<CommandStatus> {
-    match command {
-        TokenCommand::Add(args) => add_token(args),
-        TokenCommand::List(args) => list_tokens(args),
-        TokenCommand::Revoke(args) => revoke_token(args),
-    }
 }
 
 fn add_token(args: &AddTokenArgs) -> anyhow::Result<CommandStatus> {
@@ -166,17 +196,6 @@ pub struct ListArgs {
     output: OutputArgs,
     #[command(flatten)]
     store: DatabaseArgs,
-}
-
-/// Runs the subcommand.
-///
-/// # Errors
-/// Fails if the store cannot be written, or the name is not valid.
-pub fn manage_projects(command: &ProjectCommand) -> anyhow::Result<CommandStatus> {
-    match command {
-        ProjectCommand::Add(args) => add_project(args),
-        ProjectCommand::List(args) => list_projects(args),
-    }
 }
 
 /// Returns the project called `name`; creates the project if necessary. `name` may be the name that
@@ -265,7 +284,7 @@ pub struct RestoreArgs {
 ///
 /// # Errors
 /// Fails if the store cannot be read, or the file cannot be written.
-pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
+fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     let store = Store::open_to_read(&args.store.database_path()?)?;
     let displayed_file = args.file.display();
     // Never overwrite an earlier backup. Write to another name first: a partial backup must not be
@@ -301,7 +320,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the file is not a valid backup, or the store cannot be written.
-pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
+fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     let displayed_file = args.file.display();
     let context = || format!("cannot restore '{displayed_file}'");
     let scratch = ScratchFolder::new()?;
@@ -459,7 +478,7 @@ fn parse_days(text: &str, least: u32, example: &str) -> Result<Duration, String>
 ///
 /// # Errors
 /// Fails if the store cannot be written, or there is no such session.
-pub fn prune(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
+fn prune(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
     let mut store = open_project_store(&args.store.database_path()?, args.project.as_deref())?;
     if let Some(id) = &args.undelete {
         let number = store.restore_deleted(id)?;
