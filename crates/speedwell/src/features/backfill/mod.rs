@@ -4,7 +4,7 @@
 //! depend on the measured values. Revisions are built and measured one after the other, and each
 //! result is stored immediately. The module `revisions` builds a revision. Start at [`run`].
 
-use crate::features::bisect::measure::{LIST_TIMEOUT, build_failure, parse_range};
+use crate::features::bisect::{LIST_TIMEOUT, build_failure, parse_range};
 use crate::features::confirm::revision_variant;
 use crate::history::project;
 use crate::options::{
