@@ -210,14 +210,13 @@ fn part_labels(operands: &[(bool, SourceOperand)]) -> Option<Vec<String>> {
 fn shortest_labels(arguments: &[&str]) -> Vec<String> {
     let longest =
         arguments.iter().map(|argument| path_components(argument).len()).max().unwrap_or(1);
-    for count in 1..longest {
-        let labels: Vec<String> =
-            arguments.iter().map(|argument| path_suffix(argument, count)).collect();
-        if are_distinct(arguments, &labels) {
-            return labels;
-        }
-    }
-    arguments.iter().map(|argument| (*argument).to_owned()).collect()
+    let suffixes = |count: usize| -> Vec<String> {
+        arguments.iter().map(|argument| path_suffix(argument, count)).collect()
+    };
+    (1..longest)
+        .map(suffixes)
+        .find(|labels| are_distinct(arguments, labels))
+        .unwrap_or_else(|| arguments.iter().map(|argument| (*argument).to_owned()).collect())
 }
 
 /// Whether different arguments have different labels.
@@ -328,12 +327,10 @@ pub fn is_executable(file: &Path) -> bool {
 /// # Errors
 /// Fails if an operand cannot be read, or if profiles are mixed with other sources.
 pub fn read_profiles(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<StackProfile>>> {
-    let mut profiles = Vec::new();
-    for operand in operands {
-        let profile =
-            read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))?;
-        profiles.push(profile);
-    }
+    let read = |operand: &SourceOperand| {
+        read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))
+    };
+    let profiles = operands.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     let other = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_none());
     let first_profile = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_some());
     match (first_profile, other) {

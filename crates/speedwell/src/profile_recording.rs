@@ -55,7 +55,10 @@ pub fn record_profiles(
             continue;
         }
         let profile_request = ProfileRequest {
-            profiling: profiling_options(&profile),
+            profiling: ProfilingOptions {
+                tool: profile.tool.unwrap_or(ProfilingTool::Auto),
+                after_warmup: profile.after_warmup,
+            },
             requests: recorded_requests(
                 session,
                 &wanted.case,
@@ -92,13 +95,6 @@ fn requested_profile(experiment: &ExperimentDesign, is_requested: bool) -> Optio
         }
     });
     Some(ProfilePlan { when: ProfileCondition::Always, ..profile })
-}
-
-fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {
-    ProfilingOptions {
-        tool: profile.tool.unwrap_or(ProfilingTool::Auto),
-        after_warmup: profile.after_warmup,
-    }
 }
 
 /// Returns a warning if there are benchmark files. Their harnesses choose the amount of work by

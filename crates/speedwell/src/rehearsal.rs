@@ -9,8 +9,8 @@
 use crate::options::MeasureTask;
 use crate::{CommandStatus, status};
 use anyhow::bail;
+use speedwell_adapters::BenchmarkJob;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
-use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::experiment::{
@@ -40,8 +40,7 @@ const MAX_SIMILAR_CASES: usize = 3;
 /// Fails if the report of a session with this plan cannot be made.
 pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let settings = &task.settings;
-    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
-    let has_only_snippets = !plan.jobs.is_empty() && plan.jobs.iter().all(is_snippet);
+    let has_only_snippets = !plan.jobs.is_empty() && plan.jobs.iter().all(BenchmarkJob::is_snippet);
     if has_only_snippets && plan.design.counting.is_none() {
         let is_compared = plan.variants.len() > 1;
         report::snippet::check_snippet_unit(task.output.unit, &settings.metrics, is_compared)?;
@@ -127,8 +126,7 @@ fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
 fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metric> {
     let requested = settings.metrics.iter().map(String::as_str);
     let mut names: Vec<&str> = requested.filter(|name| *name != "all").collect();
-    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
-    if plan.jobs.iter().any(is_snippet) {
+    if plan.jobs.iter().any(BenchmarkJob::is_snippet) {
         names.extend([Metric::TIME, Metric::TIME_MEDIAN, Metric::TIME_P5]);
         names.extend(["user_time", "system_time"]);
     }

@@ -153,29 +153,20 @@ pub fn read(
     better: &MetricDirections,
     file_warnings: &mut FileWarnings,
 ) -> Result<Vec<Session>> {
-    if path.is_dir() {
-        return read_folder(path, better, file_warnings);
+    if !path.is_dir() {
+        return read_file(path, better, file_warnings);
     }
-    read_file(path, better, file_warnings)
-}
-
-/// Reads all results in `folder`. Adds warnings about skipped content to `file_warnings`.
-fn read_folder(
-    folder: &Path,
-    better: &MetricDirections,
-    file_warnings: &mut FileWarnings,
-) -> Result<Vec<Session>> {
     let mut sessions = Vec::new();
-    let (root, machines) = asv_machines(folder)?;
+    let (root, machines) = asv_machines(path)?;
     for machine in &machines {
         let benchmarks = root.join("benchmarks.json");
         sessions.extend(read_asv_machine(machine, &benchmarks, better, file_warnings)?);
     }
     if !machines.is_empty() {
-        ensure!(!sessions.is_empty(), "found no asv results in '{}'", folder.display());
+        ensure!(!sessions.is_empty(), "found no asv results in '{}'", path.display());
         return Ok(sessions);
     }
-    let label = folder.to_string_lossy();
+    let label = path.to_string_lossy();
     let files = files_at(&label)?;
     for file in &files {
         sessions.extend(read_file(Path::new(file), better, file_warnings)?);

@@ -14,7 +14,7 @@ use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session}
 use anyhow::{Context, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::snippet::sh::is_not_started;
-use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
+use speedwell_adapters::{self as adapters, BenchmarkJob};
 use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf;
@@ -372,8 +372,7 @@ fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     if plan.design.experiment.is_some() {
         return task.output.check_report(subject);
     }
-    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
-    if plan.jobs.iter().all(is_snippet) {
+    if plan.jobs.iter().all(BenchmarkJob::is_snippet) {
         return task.output.check_report(ReportSubject::Snippets);
     }
     ensure!(

@@ -319,19 +319,15 @@ pub fn load_interrupted_plan(
     if let Some(runs) = task.runs
         && store.load_session_without_runs(number)?.state == SessionState::Complete
     {
-        repeat_plan(&mut plan, runs);
+        // The plan becomes that of a new session.
+        plan.design.seed = draw_seed();
+        plan.design.stopping = StoppingDesign::Fixed { runs };
+        plan.sampling.runs = RunCount::Fixed(runs);
         status::print_note(&format!("{runs} new runs a side, judged without those of @{number}"));
         return Ok(PreparedPlan::new(plan, DiscoveredBenchmarks::default()));
     }
     let resumed = Some(finished_work(store, number, &plan)?);
     Ok(PreparedPlan { plan, suite: DiscoveredBenchmarks::default(), resumed, held: None })
-}
-
-/// Turns the plan of a complete session into that of a new one with this many runs a side.
-fn repeat_plan(plan: &mut SessionPlan, runs: u32) {
-    plan.design.seed = draw_seed();
-    plan.design.stopping = StoppingDesign::Fixed { runs };
-    plan.sampling.runs = RunCount::Fixed(runs);
 }
 
 /// Loads the finished work of a session. If the session is large, loads only the runs that the rest

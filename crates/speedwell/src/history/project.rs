@@ -106,17 +106,13 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
     history.unplaced_points = reader.unplaced_points;
     history.notes.extend(reader.truncation_note());
     history.notes.extend(future_sessions(store)?);
-    for point in history.series.iter().flat_map(|series| &series.trend.points) {
-        if let std::collections::btree_map::Entry::Vacant(entry) =
-            history.machines.entry(point.machine)
-        {
-            entry.insert(store.find_machine(i64::from(point.machine))?);
-        }
-    }
-    for (&number, machine) in &history.machines {
+    let points = history.series.iter().flat_map(|series| &series.trend.points);
+    for number in points.map(|point| point.machine).collect::<BTreeSet<u32>>() {
+        let machine = store.find_machine(i64::from(number))?;
         if let Some(label) = &machine.label {
-            (history.notes).extend(shared_label_warning(store, number, label)?);
+            history.notes.extend(shared_label_warning(store, number, label)?);
         }
+        history.machines.insert(number, machine);
     }
     Ok(history)
 }
@@ -150,18 +146,12 @@ const FUTURE_NAMED: usize = 3;
 /// Warns about sessions dated in the future by a wrong clock.
 fn future_sessions(store: &Store) -> Result<Option<String>> {
     let sessions = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
-    let mut names = sessions
-        .iter()
-        .take(FUTURE_NAMED)
-        .map(|number| format!("@{number}"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if sessions.len() > FUTURE_NAMED {
-        names += " and more";
-    }
+    let named = sessions.iter().take(FUTURE_NAMED).map(|number| format!("@{number}"));
+    let names = named.collect::<Vec<_>>().join(", ");
+    let more = if sessions.len() > FUTURE_NAMED { " and more" } else { "" };
     Ok((!sessions.is_empty()).then(|| {
         format!(
-            "Sessions dated in the future because of a wrong clock: {names}. Their points get the date \
+            "Sessions dated in the future because of a wrong clock: {names}{more}. Their points get the date \
              at which they arrived here."
         )
     }))

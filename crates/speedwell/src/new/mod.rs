@@ -40,24 +40,22 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
         status::write_stdout(speedwell_config::experiment::definition_schema())?;
         return Ok(None);
     };
-    let (starter_files, force, takes_first_look) = match &what {
+    let (starter_files, force, no_look) = match &what {
         StarterKind::Overhead(args) => {
-            (overhead_files(args)?, args.place.force, !args.place.no_look)
+            (overhead_files(args)?, args.place.force, args.place.no_look)
         }
-        StarterKind::Topology(args) => {
-            (topology_files(args), args.place.force, !args.place.no_look)
-        }
-        StarterKind::Servers(args) => (server_files(args)?, args.place.force, !args.place.no_look),
-        StarterKind::Suite(args) => (suite_files(args)?, args.force, false),
+        StarterKind::Topology(args) => (topology_files(args), args.place.force, args.place.no_look),
+        StarterKind::Servers(args) => (server_files(args)?, args.place.force, args.place.no_look),
+        StarterKind::Suite(args) => (suite_files(args)?, args.force, true),
         StarterKind::Adapter(args) => {
-            (adapter_files(args)?, args.force, args.target.is_some() && !args.no_look)
+            (adapter_files(args)?, args.force, args.no_look || args.target.is_none())
         }
     };
     write_files(&starter_files, force)?;
     for (path, _) in &starter_files.files {
         status::write_stdout(format!("{}\n", path.display()))?;
     }
-    if takes_first_look {
+    if !no_look {
         return Ok(Some(starter_files));
     }
     let target = starter_files.quoted_target();

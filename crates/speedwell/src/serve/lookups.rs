@@ -123,16 +123,13 @@ fn with_derived_store<T>(
     path: &Path,
     work: impl Fn(&mut Store) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    let is_disk_full =
+        |error: &anyhow::Error| StoreErrorKind::from_error(error) == StoreErrorKind::DiskFull;
     let result = work(&mut Store::open_to_derive(path)?);
-    match result {
-        Err(error)
-            if StoreErrorKind::from_error(&error) == StoreErrorKind::DiskFull
-                && Store::server_address(path).is_none() =>
-        {
-            work(&mut Store::open_copy_to_derive(path)?)
-        }
-        result => result,
+    if result.as_ref().is_err_and(is_disk_full) && Store::server_address(path).is_none() {
+        return work(&mut Store::open_copy_to_derive(path)?);
     }
+    result
 }
 
 fn read_plan_summary(store: &Store, number: i64) -> anyhow::Result<PlanSummary> {
