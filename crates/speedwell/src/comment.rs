@@ -13,7 +13,7 @@ use crate::options::{
 };
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, source, status};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use speedwell_adapters::TrialMode;
 use speedwell_analysis::gate::GateAnswer;
@@ -99,7 +99,7 @@ pub struct CommentArgs {
 /// # Errors
 /// Fails if there is no pull request, no token, or nothing to compare. In the last case, a comment
 /// that gives the reason is posted nevertheless.
-pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: CommentArgs) -> Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link =
         args.link.clone().or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
@@ -131,7 +131,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     answer.failure.map_or(Ok(answer.status), Err)
 }
 
-fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<SecretToken> {
+fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> Result<SecretToken> {
     if let Some(path) = &args.token_file {
         return read_token_file(path);
     }
@@ -146,7 +146,7 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
 }
 
 /// Builds the comment from the user's Markdown file.
-fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
+fn answer_from_file(path: &Path) -> Result<PullAnswer> {
     let read = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()),
         _ => fs::read_to_string(path),
@@ -175,7 +175,7 @@ fn build_answer(args: &CommentArgs) -> PullAnswer {
     })
 }
 
-fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<PullAnswer> {
+fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> Result<PullAnswer> {
     let sources = read_results(args, started)?;
     source::reject_identical(&sources)?;
     let labelled: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
@@ -189,10 +189,7 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
 /// Reads the given sources. By default, reads the newest session and, if that session has a single
 /// variant, @base. Sets `started` to the start time of the last source, even if another source
 /// cannot be read.
-fn read_results(
-    args: &CommentArgs,
-    started: &mut Option<i64>,
-) -> anyhow::Result<Vec<ResultSource>> {
+fn read_results(args: &CommentArgs, started: &mut Option<i64>) -> Result<Vec<ResultSource>> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let mut read_operands = |texts: &[String]| {
         let sources = source::read_sources(&operand::parse_all(texts)?, &selection, &args.store);
@@ -337,7 +334,7 @@ pub fn answer_from_comparison(
     settings: &AnalysisSettings,
     fail_on: FailOn,
     mark: impl FnOnce(&mut AnalysisFindings),
-) -> anyhow::Result<PullAnswer> {
+) -> Result<PullAnswer> {
     let mut findings = sources::compare_sources(labelled, settings)?;
     mark(&mut findings);
     sources::check_rows(&findings, labelled)?;

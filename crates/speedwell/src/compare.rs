@@ -8,7 +8,7 @@ use crate::options::{FailOn, MeasureTask, RunArgs};
 use crate::progress::ProgressDisplay;
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, operand_kind, run, source, stored_session, time};
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use speedwell_adapters::discover::{BenchmarkPart, CaseDivision, ComparisonSide};
 use speedwell_adapters::snippet::example_call;
@@ -69,7 +69,7 @@ pub struct CompareArgs {
 ///
 /// # Errors
 /// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
-pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> Result<CommandStatus> {
     let study = &args.results.study;
     let measures_values = study.x_axis.is_none() || args.targets.iter().all(|word| is_target(word));
     let divides_cases = !study.by.is_empty() && measures_values;
@@ -146,7 +146,7 @@ fn are_parts(kinds: &[OperandKind], operands: &[SourceOperand]) -> bool {
 }
 
 /// Measures the named benchmarks of one file or folder as variants.
-fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
+fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> Result<CommandStatus> {
     let locations = &operands[0].locations;
     if let Some(other) = operands.iter().find(|operand| operand.locations != *locations) {
         bail!(
@@ -174,10 +174,7 @@ fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<C
 }
 
 /// Returns the programs among the operands, and builds them if necessary.
-fn program_sides(
-    operands: &[SourceOperand],
-    args: &RunArgs,
-) -> anyhow::Result<Vec<ComparisonSide>> {
+fn program_sides(operands: &[SourceOperand], args: &RunArgs) -> Result<Vec<ComparisonSide>> {
     if args.execution.is_order(RunOrder::Paired) {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
         let locations: Vec<String> = locations.cloned().collect();
@@ -195,7 +192,7 @@ fn measure_sides(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     if let [only] = sides {
         let name = &only.variant.name;
         bail!(
@@ -211,7 +208,7 @@ fn plan_sides(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
     args: &RunArgs,
-) -> anyhow::Result<PreparedPlan> {
+) -> Result<PreparedPlan> {
     let selection = args.selection.build_selection(&[], args.execution.trial_mode())?;
     let common_name = operand::common_name(operands);
     PreparedPlan::plan_sides(sides, common_name.as_deref(), &selection, &args.plan_request()?)
@@ -222,7 +219,7 @@ fn compare_with_results(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let settings = analysis_settings(args);
     let task = MeasureTask { settings: settings.clone(), ..args.measure_task() };
     let mut store = task.open_store()?;
@@ -265,7 +262,7 @@ fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {
     sources.iter().map(|(_, session, _)| *session).collect()
 }
 
-fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
+fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> Result<CommandStatus> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     source::check_outputs(operands, &args.results.output)?;
     let mut sources = source::read_sources(operands, &selection, &args.results.store)
@@ -287,7 +284,7 @@ fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result
 }
 
 /// Moves the source with this name to the front, where the baseline is.
-fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
+fn put_first(sources: &mut [ResultSource], name: &str) -> Result<()> {
     let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
     match labels.iter().position(|label| *label == name) {
         Some(index) => sources[..=index].rotate_right(1),
@@ -310,7 +307,7 @@ fn print_comparison(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let output = args.results.output.report_settings();
     let study = args.results.study.study_choice();
     let first = sources.first();
@@ -394,7 +391,7 @@ fn compare_profiles(
     operands: &[SourceOperand],
     profiles: &[StackProfile],
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let ([old_name, new_name], [old, new]) = (operands, profiles) else {
         bail!(
             "cannot compare {}: expected two",

@@ -11,7 +11,7 @@ use crate::options::{
 };
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run, status};
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
 use speedwell_engine::{ExecutionArgs, MeasureRequest, PreparedPlan, SamplingRequest};
@@ -93,7 +93,7 @@ pub struct DoctorArgs {
 /// # Errors
 /// Fails if the output cannot be written. With `--calibrate` or `--builds`, also returns the errors
 /// of the command `run`.
-pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: DoctorArgs) -> Result<CommandStatus> {
     if args.calibrate {
         return calibrate_machine(&args);
     }
@@ -119,7 +119,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Measures the targets against themselves and reports how well the machine is calibrated.
-fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
+fn calibrate_machine(args: &DoctorArgs) -> Result<CommandStatus> {
     ensure!(
         !args.targets.is_empty() || args.execution.resume.is_some(),
         "no target given for the calibration\nhint: name what you compare most, for example speedwell \
@@ -170,7 +170,7 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Measures the targets against themselves before and after tuning the machine.
-fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus> {
+fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> Result<CommandStatus> {
     let Some(tuner) = MachineTuner::new(&args.place, args.execution.pin.as_ref())? else {
         status::print_warning(
             "No setting of this machine can be changed: 'speedwell tune --dry-run' shows why.",
@@ -215,7 +215,7 @@ const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 
 /// Measures builds of the targets in several layouts and reports how much they differ.
-fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
+fn measure_builds(args: &DoctorArgs) -> Result<CommandStatus> {
     ensure!(
         !args.targets.is_empty(),
         "no target given to build\nhint: name a C++ file, for example speedwell doctor --builds memory/copy.cpp"
@@ -241,7 +241,7 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
 
 impl DoctorArgs {
     /// Builds the request that measures the targets against themselves.
-    fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
+    fn measure_request(&self) -> Result<MeasureRequest> {
         let (variants, comparison) = (VariantArgs::default(), ComparisonArgs::default());
         let order = Some(OrderRequest::Fixed(RunOrder::Blocks));
         let execution = ExecutionArgs { order, ..self.execution.clone() };
@@ -293,11 +293,7 @@ const MIN_RUNS: u32 = 8;
 const CALIBRATION_TAG: &str = "calibration";
 
 /// Plans to measure each target against itself.
-fn plan_calibration(
-    args: &DoctorArgs,
-    runs: u32,
-    task: &MeasureTask,
-) -> anyhow::Result<PreparedPlan> {
+fn plan_calibration(args: &DoctorArgs, runs: u32, task: &MeasureTask) -> Result<PreparedPlan> {
     let mut request = args.measure_request()?;
     request.variants.given = ["a", "b"].map(Variant::plain).to_vec();
     // The number of runs is set below, once the number of cases is known.

@@ -7,7 +7,7 @@
 use crate::options::{Concurrency, EvalArgs, SearchArgs, join_lines, read_snippets};
 use crate::rehearsal::ANNOUNCED_TIME;
 use crate::{CommandStatus, gate, push, run as measuring, status, stored_session, suggest};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::snippet::{
     self, CommandAnswer, HarnessFailure, LiveHarness, expected_duration,
 };
@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// Fails if an option is invalid, a file cannot be read, or the store cannot be written.
-pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: EvalArgs) -> Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
     let parameters = args.parameters.snippet_parameters()?;
@@ -74,7 +74,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Executes the line of an option in a shell. Its output goes to stderr, because stdout is for
 /// results.
-fn execute_line(option: &str, line: &str) -> anyhow::Result<()> {
+fn execute_line(option: &str, line: &str) -> Result<()> {
     let arguments = ["-c".to_owned(), format!("exec >&2\n{line}")];
     match process::run_attached(Path::new("sh"), &arguments, &std::env::current_dir()?, GRACE)? {
         ProcessEnd::Exit(0) => Ok(()),
@@ -86,7 +86,7 @@ fn execute_line(option: &str, line: &str) -> anyhow::Result<()> {
 fn measure_snippets(
     args: &EvalArgs,
     parameters: Vec<(String, Vec<ParameterValue>)>,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     if let Some(session) = &args.execution.resume {
         let mut store = args.results.store.open_store()?;
         let task = args.eval_task();
@@ -125,7 +125,7 @@ fn explain_samples(args: &EvalArgs, plans: &PreparedPlan) {
 }
 
 /// Searches for the best concurrency and reports it.
-fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatus> {
+fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> Result<CommandStatus> {
     args.results.output.check_report(ReportSubject::SnippetSearch)?;
     ensure!(
         args.execution.reject.is_none(),
@@ -163,10 +163,7 @@ const VISIT_SAMPLES: SampleDivision =
 ///
 /// # Errors
 /// Fails if other options conflict with a search.
-fn plan_search(
-    request: EvalRequest,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<PreparedPlan> {
+fn plan_search(request: EvalRequest, listener: &mut EventListener<'_>) -> Result<PreparedPlan> {
     let sampling = request.plan.sampling.clone();
     ensure!(
         sampling.iterations.is_none(),
@@ -198,7 +195,7 @@ fn search_snippets(
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<(Session, SessionEnd)> {
+) -> Result<(Session, SessionEnd)> {
     let PreparedPlan { plan, suite, .. } = plans;
     rehearse_plan(&plan, &suite.failures, &request.settings)?;
     let header = session_header(&plan, suite, request);
@@ -233,11 +230,7 @@ struct ConcurrencySearch<'a, 'l> {
 impl ConcurrencySearch<'_, '_> {
     /// Runs the search of one snippet. Returns whether the search succeeded. If it fails, the
     /// measurements taken before the failure are kept.
-    fn search_snippet(
-        &mut self,
-        job: &BenchmarkJob,
-        context: &RunContext<'_>,
-    ) -> anyhow::Result<bool> {
+    fn search_snippet(&mut self, job: &BenchmarkJob, context: &RunContext<'_>) -> Result<bool> {
         match self.visit_levels(job, context) {
             Ok(stored) => stored.map(|()| true),
             Err(harness_failure) => {
@@ -254,7 +247,7 @@ impl ConcurrencySearch<'_, '_> {
         &mut self,
         job: &BenchmarkJob,
         context: &RunContext<'_>,
-    ) -> Result<anyhow::Result<()>, HarnessFailure> {
+    ) -> Result<Result<()>, HarnessFailure> {
         let variant = context.variant;
         let Some(snippet_code) = job.snippet_under(variant) else { return Ok(Ok(())) };
         let folder = &job.source.directory;
@@ -286,7 +279,7 @@ impl ConcurrencySearch<'_, '_> {
         job: &BenchmarkJob,
         variant: &Variant,
         levels: &mut Vec<ConcurrencyLevel>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let per_s = measured.per_s.unwrap_or(0.0);
         self.listener.observe(&SessionEvent::Visited { level, per_s })?;
         let block = scaling::add_visits(levels, level, [per_s]).throughputs.len() as u32 - 1;
@@ -338,7 +331,7 @@ const DEFAULT_WINDOW: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Fails if an option conflicts with watching, or the output cannot be written.
-fn watch(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatus> {
+fn watch(args: &EvalArgs, request: EvalRequest) -> Result<CommandStatus> {
     ensure!(
         args.sampling.iterations.is_none(),
         "--watch measures time windows, so --iterations has no effect\nhint: -t 2s sets the length of a window"
@@ -402,7 +395,7 @@ fn watch_snippets(
     samples: &SampleDivision,
     interval: Duration,
     format: ReportFormat,
-) -> Result<anyhow::Result<()>, HarnessFailure> {
+) -> Result<Result<()>, HarnessFailure> {
     let names: Vec<String> = (0..snippets.len()).map(|index| format!("code{index}")).collect();
     let (mut live, gauges, first) = open_process(snippets, &names, job, interval)?;
     let snippet_names = snippets.iter().map(|snippet| snippet.0.clone()).collect();
@@ -490,7 +483,7 @@ impl WatchState {
         self.process_watch = (pid > 0).then(|| ProcessWatch::new(pid));
     }
 
-    fn apply_event(&mut self, event: &ProtocolMessage, jobs: &[String]) -> anyhow::Result<()> {
+    fn apply_event(&mut self, event: &ProtocolMessage, jobs: &[String]) -> Result<()> {
         if event.verb == "gauge" {
             self.follow_process(event.parse_number("pid"));
             for key in event.keys().filter(|key| !matches!(*key, "id" | "t_ns" | "pid")) {

@@ -7,7 +7,7 @@
 //! [`OVERVIEW`] lists the commands. Start at [`print_refusal`].
 
 use crate::{CommandStatus, status, suggest};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command};
@@ -291,10 +291,7 @@ pub struct CompletionsArgs {
 ///
 /// # Errors
 /// Fails if standard output cannot be written to.
-pub fn print_completions(
-    args: &CompletionsArgs,
-    grammar: &Command,
-) -> anyhow::Result<CommandStatus> {
+pub fn print_completions(args: &CompletionsArgs, grammar: &Command) -> Result<CommandStatus> {
     let mut script = Vec::new();
     let mut completed = visible_command(grammar);
     clap_complete::generate(args.shell, &mut completed, "speedwell", &mut script);
@@ -366,7 +363,7 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// Fails if the folder or standard output cannot be written.
-pub fn write_manual(args: &ManArgs, mut grammar: Command) -> anyhow::Result<CommandStatus> {
+pub fn write_manual(args: &ManArgs, mut grammar: Command) -> Result<CommandStatus> {
     grammar = grammar.disable_help_subcommand(true);
     grammar.build();
     match &args.folder {

@@ -6,7 +6,7 @@
 //! what an argument names, and `source` reads results. Profiles are recognized by their content; `foreign::profile` reads the files.
 
 use crate::results_file::files_at;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};
 use speedwell_adapters::{
     KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
@@ -36,7 +36,7 @@ pub struct SourceOperand {
 ///
 /// # Errors
 /// Fails on an invalid pattern.
-pub fn parse_all(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
+pub fn parse_all(arguments: &[String]) -> Result<Vec<SourceOperand>> {
     parse_among(arguments, |argument| Path::new(argument).exists())
 }
 
@@ -45,7 +45,7 @@ pub fn parse_all(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
 /// # Errors
 /// Fails if a pattern is invalid, or an argument names anything but stored sessions.
 #[cfg(feature = "serve")]
-pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
+pub fn parse_stored(arguments: &[String]) -> Result<Vec<SourceOperand>> {
     let operands = parse_among(arguments, |_| false)?;
     for location in operands.iter().flat_map(|operand| &operand.locations) {
         ensure!(
@@ -57,10 +57,7 @@ pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> 
 }
 
 /// Parses all arguments. `is_file` tells whether a whole argument is the name of a file.
-fn parse_among(
-    arguments: &[String],
-    is_file: fn(&str) -> bool,
-) -> anyhow::Result<Vec<SourceOperand>> {
+fn parse_among(arguments: &[String], is_file: fn(&str) -> bool) -> Result<Vec<SourceOperand>> {
     let mut operands: Vec<(bool, SourceOperand)> = Vec::new();
     for argument in arguments {
         let (has_name, operand) =
@@ -95,10 +92,7 @@ pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
 }
 
 /// Parses one argument. Returns whether the argument has a `NAME=`, and the operand.
-fn parse_argument(
-    argument: &str,
-    is_file: fn(&str) -> bool,
-) -> anyhow::Result<(bool, SourceOperand)> {
+fn parse_argument(argument: &str, is_file: fn(&str) -> bool) -> Result<(bool, SourceOperand)> {
     let (name, remainder) = split_name(argument, is_file);
     let (source, part) = match split_part(remainder, is_file) {
         Some((source, text)) => (source, Some(BenchmarkPart::parse(text)?)),
@@ -252,7 +246,7 @@ pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
     reporter: ProgressReporter<'_>,
-) -> anyhow::Result<Option<ComparisonSide>> {
+) -> Result<Option<ComparisonSide>> {
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |location: &&String| is_benchmark_program(location, &adapters);
     let Some(location) = operand.locations.iter().find(is_program) else { return Ok(None) };
@@ -326,11 +320,11 @@ pub fn is_executable(file: &Path) -> bool {
 ///
 /// # Errors
 /// Fails if an operand cannot be read, or if profiles are mixed with other sources.
-pub fn read_profiles(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<StackProfile>>> {
+pub fn read_profiles(operands: &[SourceOperand]) -> Result<Option<Vec<StackProfile>>> {
     let read = |operand: &SourceOperand| {
         read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))
     };
-    let profiles = operands.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let profiles = operands.iter().map(read).collect::<Result<Vec<_>>>()?;
     let other = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_none());
     let first_profile = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_some());
     match (first_profile, other) {
@@ -345,7 +339,7 @@ pub fn read_profiles(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<St
 }
 
 /// Reads and adds up the profiles of one operand. Returns `None` if its files are not profiles.
-fn read_profile_of(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
+fn read_profile_of(operand: &SourceOperand) -> Result<Option<StackProfile>> {
     let mut files = Vec::new();
     for location in &operand.locations {
         // Skip stored sessions and pipes. A pipe can be read only once, by the code that reads
@@ -371,7 +365,7 @@ fn read_profile_of(operand: &SourceOperand) -> anyhow::Result<Option<StackProfil
     Ok(merged)
 }
 
-fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
+fn profile_in_file(file: &str) -> Result<Option<StackProfile>> {
     let read_context = || format!("cannot read the file '{file}'");
     // Rule out files with benchmark results first, so that none is mistaken for a profile.
     // Executable programs are not profiles, either.

@@ -11,7 +11,7 @@ use crate::profile_recording::record_profiles;
 use crate::serve::MeasuredSubject;
 use crate::stored_session::SessionSelection;
 use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::snippet::sh::is_not_started;
 use speedwell_adapters::{self as adapters, BenchmarkJob};
@@ -41,7 +41,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// Fails if an option is invalid, a target is unknown, or the store cannot be written.
-pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: RunArgs) -> Result<CommandStatus> {
     ensure!(
         !args.execution.is_order(RunOrder::Parallel),
         "'--order parallel' needs snippets\nhint: 'speedwell eval' measures snippets"
@@ -58,8 +58,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
 /// Fails if the plans cannot be read, or the store or an output cannot be written.
 pub fn read_and_execute(
     args: &RunArgs,
-    read: impl FnOnce(&Store, &MeasureTask) -> anyhow::Result<PreparedPlan>,
-) -> anyhow::Result<CommandStatus> {
+    read: impl FnOnce(&Store, &MeasureTask) -> Result<PreparedPlan>,
+) -> Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = read(&store, &task)?;
@@ -77,7 +77,7 @@ pub fn execute_plans(
     plans: PreparedPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     ensure!(
         !task.profile || plans.plan.design.experiment.is_some(),
         "--profile needs an experiment, but these are benchmark files, whose runs do different amounts of work\nhint: 'speedwell new overhead' creates an experiment for a command; \
@@ -130,7 +130,7 @@ pub fn execute_plans(
 }
 
 /// Prints the number of a detached session, and how to follow it.
-fn report_detached(session: &Session, ended: CommandStatus) -> anyhow::Result<CommandStatus> {
+fn report_detached(session: &Session, ended: CommandStatus) -> Result<CommandStatus> {
     if ended == CommandStatus::FAILED {
         return Ok(ended);
     }
@@ -149,7 +149,7 @@ fn report_measured(
     plan: &SessionPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let number = measured.session.number.unwrap_or_default();
     let mut profiled = CommandStatus::DONE;
     let gate = if measured.in_parts {
@@ -174,7 +174,7 @@ pub fn measure_session(
     plans: PreparedPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<(Session, CommandStatus)> {
+) -> Result<(Session, CommandStatus)> {
     let (measured, status) = measure_in_parts(plans, store, task)?;
     let number = measured.session.number.unwrap_or_default();
     let session = if measured.in_parts {
@@ -190,7 +190,7 @@ fn measure_in_parts(
     plans: PreparedPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<(MeasuredSession, CommandStatus)> {
+) -> Result<(MeasuredSession, CommandStatus)> {
     check_inputs(&plans.plan, task)?;
     let fleet = match &plans.resumed {
         Some(resumed) if !store.list_shards(resumed.number)?.is_empty() => {
@@ -237,7 +237,7 @@ pub fn measure_plan(
     fleet: Option<&FleetRequest>,
     store: &mut Store,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<MeasuredSession> {
+) -> Result<MeasuredSession> {
     check_plan(&mut plans)?;
     if let Some(fleet) = fleet {
         plans.plan.design.keep_order("--machines");
@@ -257,7 +257,7 @@ pub fn execute_session(
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<MeasuredSession> {
+) -> Result<MeasuredSession> {
     let PreparedPlan { mut plan, suite, resumed, held: mut lease } = plans;
     let is_resumed = resumed.is_some();
     let (mut recorder, finished) = match resumed {
@@ -315,7 +315,7 @@ pub fn execute_session(
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
-fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
+fn store_spreads(session: &Session, store: &mut Store) -> Result<()> {
     let (Some(number), true) = (session.number, session.design.shares_builds()) else {
         return Ok(());
     };
@@ -334,7 +334,7 @@ fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
 }
 
 /// Whether no run and no failure of the session was stored.
-fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool> {
+fn has_nothing(measured: &MeasuredSession, store: &Store) -> Result<bool> {
     let number = measured.session.number.unwrap_or_default();
     Ok(!measured.in_parts
         && measured.session.runs.is_empty()
@@ -345,7 +345,7 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
 
 /// Rejects `-o` files that would replace a benchmark file, a definition file, a measured program,
 /// or a file in a snippet's search path.
-fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
+fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
     let paths = snippets.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
@@ -360,7 +360,7 @@ fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
 }
 
 /// Rejects options that the report would reject after measuring.
-fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
+fn check_report(plan: &SessionPlan, task: &MeasureTask) -> Result<()> {
     if task.study.x_axis.is_some() {
         return task.output.check_report(ReportSubject::Study);
     }
@@ -388,7 +388,7 @@ fn resume_note(
     measured: &MeasuredSession,
     store: &Store,
     task: &MeasureTask,
-) -> anyhow::Result<String> {
+) -> Result<String> {
     let number = measured.session.number.unwrap_or_default();
     let outcome = match status {
         CommandStatus::INTERRUPTED => {
@@ -420,7 +420,7 @@ fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> Stri
 /// # Errors
 /// Returns an error if the session does not have a requested metric, or an output cannot be
 /// written.
-pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandGate> {
+pub fn report_session(session: &Session, task: &MeasureTask) -> Result<CommandGate> {
     let settings = &task.settings;
     let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(definition) = &session.design.experiment
@@ -530,11 +530,7 @@ fn print_place(session: &Session, findings: &AnalysisFindings, task: &MeasureTas
 ///
 /// # Errors
 /// Returns an error if an output cannot be written.
-fn report_series(
-    session: &Session,
-    rule: &SteadyRule,
-    task: &MeasureTask,
-) -> anyhow::Result<CommandGate> {
+fn report_series(session: &Session, rule: &SteadyRule, task: &MeasureTask) -> Result<CommandGate> {
     let findings = warmup::analyze_warmup(session, rule, &task.settings);
     let mut document =
         report::report_warmup(&findings, &session.environment, &task.output.report_settings());
@@ -555,7 +551,7 @@ pub fn own_gate(
     session: &Session,
     settings: &AnalysisSettings,
     fail_on: FailOn,
-) -> anyhow::Result<Option<CommandGate>> {
+) -> Result<Option<CommandGate>> {
     if !settings.metrics.is_empty() {
         return Ok(None);
     }
@@ -580,10 +576,7 @@ pub fn own_gate(
 ///
 /// # Errors
 /// Returns an error if an output cannot be written, or the session has too many runs for the task.
-pub fn report_stored(
-    stored_session: (&Store, i64),
-    task: &MeasureTask,
-) -> anyhow::Result<CommandGate> {
+pub fn report_stored(stored_session: (&Store, i64), task: &MeasureTask) -> Result<CommandGate> {
     let (selection, output) = (SessionSelection::default(), task.output.report_settings());
     let mut gate = CommandGate::default();
     let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
@@ -615,7 +608,7 @@ fn report_experiment(
     session: &Session,
     definition: &DefinitionFile,
     task: &MeasureTask,
-) -> anyhow::Result<CommandGate> {
+) -> Result<CommandGate> {
     let experiment = Experiment::parse(definition)?;
     let findings = analyze_experiment(session, &experiment, &task.settings);
     let options = OutputOptions { flames: task.profile, ..task.output.report_settings() };

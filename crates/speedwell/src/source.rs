@@ -9,7 +9,7 @@ use crate::options::{OutputArgs, StoreArgs};
 use crate::results_file::FileWarnings;
 use crate::stored_session::SessionSelection;
 use crate::{operand, results_file, status, stored_session};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection};
 use speedwell_formats::MetricDirections;
 use speedwell_model::Session;
@@ -44,8 +44,7 @@ struct LoadedLocation {
 }
 
 /// Loads the selected part of the sessions at a location.
-type LoadLocation<'l> =
-    dyn FnMut(&str, &SessionSelection<'_>) -> anyhow::Result<Vec<LoadedLocation>> + 'l;
+type LoadLocation<'l> = dyn FnMut(&str, &SessionSelection<'_>) -> Result<Vec<LoadedLocation>> + 'l;
 
 /// Reads every operand.
 ///
@@ -56,7 +55,7 @@ pub fn read_sources(
     operands: &[SourceOperand],
     selection: &BenchmarkSelection,
     store: &StoreArgs,
-) -> anyhow::Result<Vec<ResultSource>> {
+) -> Result<Vec<ResultSource>> {
     read_with_name(operands, operand::common_name(operands).as_deref(), selection, store)
 }
 
@@ -70,10 +69,10 @@ pub fn read_with_name(
     common_name: Option<&str>,
     selection: &BenchmarkSelection,
     store: &StoreArgs,
-) -> anyhow::Result<Vec<ResultSource>> {
+) -> Result<Vec<ResultSource>> {
     let mut warnings = FileWarnings::default();
     let mut load =
-        |location: &str, selected: &SessionSelection<'_>| -> anyhow::Result<Vec<LoadedLocation>> {
+        |location: &str, selected: &SessionSelection<'_>| -> Result<Vec<LoadedLocation>> {
             let files = results_file::files_at(location)?;
             files.iter().map(|file| load_location(file, selected, store, &mut warnings)).collect()
         };
@@ -92,7 +91,7 @@ pub fn read_with_name(
 pub fn read_stored(
     operands: &[SourceOperand],
     store: &Store,
-) -> anyhow::Result<Vec<(ResultSource, Option<String>)>> {
+) -> Result<Vec<(ResultSource, Option<String>)>> {
     let common_name = operand::common_name(operands);
     let mut load = |reference: &str, selected: &SessionSelection<'_>| {
         load_stored(store, reference, selected).map(|loaded| vec![loaded])
@@ -108,7 +107,7 @@ fn read_operands(
     common_name: Option<&str>,
     selection: Option<&BenchmarkSelection>,
     load: &mut LoadLocation<'_>,
-) -> anyhow::Result<(Vec<ResultSource>, Vec<Option<String>>)> {
+) -> Result<(Vec<ResultSource>, Vec<Option<String>>)> {
     // The sessions of a file get new ids each time the file is read. Two operands that select
     // different variants of one file get the same ids.
     let mut ids: HashMap<String, Vec<String>> = HashMap::new();
@@ -151,7 +150,7 @@ fn load_location(
     selected: &SessionSelection<'_>,
     store: &StoreArgs,
     warnings: &mut FileWarnings,
-) -> anyhow::Result<LoadedLocation> {
+) -> Result<LoadedLocation> {
     if location.starts_with('@') {
         let loaded = load_stored(&store.open_to_read()?, location, selected)?;
         loaded.note.iter().for_each(|note| status::print_note(note));
@@ -169,7 +168,7 @@ fn load_stored(
     store: &Store,
     reference: &str,
     selected: &SessionSelection<'_>,
-) -> anyhow::Result<LoadedLocation> {
+) -> Result<LoadedLocation> {
     let resolved = stored_session::find_session(store, reference)?;
     let session = stored_session::load_selected((store, resolved.number), selected)?;
     let origin = format!("@{}", resolved.number);
@@ -180,7 +179,7 @@ fn assemble_sources(
     operand: &SourceOperand,
     mut sessions: Vec<Session>,
     origins: Vec<String>,
-) -> anyhow::Result<Vec<ResultSource>> {
+) -> Result<Vec<ResultSource>> {
     let files = origins.len();
     let mut variant = operand.variant.clone();
     for session in &sessions {
@@ -191,7 +190,7 @@ fn assemble_sources(
         sessions = vec![speedwell_formats::merge_sessions(&operand.label, parts.collect())?];
         variant = None;
     }
-    let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {
+    let source = |(index, session): (usize, Session)| -> Result<ResultSource> {
         let mut source = ResultSource {
             label: operand.label.clone(),
             session,
@@ -210,7 +209,7 @@ fn assemble_sources(
 ///
 /// # Errors
 /// Fails if two sources select the same variant and the same benchmarks of the same session.
-pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
+pub fn reject_identical(sources: &[ResultSource]) -> Result<()> {
     for (index, source) in sources.iter().enumerate() {
         let Some(earlier) = sources[..index].iter().find(|earlier| earlier.is_same(source)) else {
             continue;
@@ -230,7 +229,7 @@ pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if there is such a file; the message names both files.
-pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow::Result<()> {
+pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> Result<()> {
     if output.output.is_empty() {
         return Ok(());
     }
@@ -283,7 +282,7 @@ impl ResultSource {
         }
     }
 
-    fn keep_selected(&mut self, selection: &BenchmarkSelection) -> anyhow::Result<()> {
+    fn keep_selected(&mut self, selection: &BenchmarkSelection) -> Result<()> {
         let session = &mut self.session;
         let had_runs = !session.runs.is_empty();
         session.runs.retain(|run| selection.selects_case(&run.case));
@@ -294,7 +293,7 @@ impl ResultSource {
         Ok(())
     }
 
-    fn keep_matching(&mut self) -> anyhow::Result<()> {
+    fn keep_matching(&mut self) -> Result<()> {
         let Some(part) = &self.part else { return Ok(()) };
         let cases = || self.session.runs.iter().map(|run| &*run.case);
         let narrowed = part.narrowed_to(cases());

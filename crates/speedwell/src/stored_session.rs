@@ -45,7 +45,7 @@ pub struct ResolvedSession {
 ///
 /// # Errors
 /// Fails if there is no such session, or git cannot find the merge base.
-pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession> {
+pub fn find_session(store: &Store, word: &str) -> Result<ResolvedSession> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let reference: SessionReference = word.parse()?;
     let reference = match &reference {
@@ -64,7 +64,7 @@ pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession
 ///
 /// # Errors
 /// Fails if there is no such session, or its revision is unknown.
-pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyhow::Result<String> {
+pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> Result<String> {
     if !word.starts_with('@') {
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
     }
@@ -79,7 +79,7 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
 /// # Errors
 /// Fails if `word` names neither a revision nor a session, or the revision's branch did not fork
 /// from `line`.
-pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
+pub fn line_position(store: &Store, line: &str, word: &str) -> Result<u32> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = resolve_revision(store, &git, word)?;
     if let Some(position) = store.line_position(line, &revision)? {
@@ -92,11 +92,7 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
 
 /// Returns the session of the newest measured revision that is in the history of both the checkout
 /// and `branch`. Starts at their merge base and follows first parents.
-fn find_base(
-    store: &Store,
-    git: &GitRepository,
-    branch: Option<&str>,
-) -> anyhow::Result<ResolvedSession> {
+fn find_base(store: &Store, git: &GitRepository, branch: Option<&str>) -> Result<ResolvedSession> {
     let BranchFork { target, id: fork } = find_fork(git, branch)?;
     let measured = store.measured_revisions()?;
     let line = git.first_parents_of(&fork);
@@ -219,7 +215,7 @@ pub fn large_document(
 pub fn check_metrics<'s>(
     sessions: impl IntoIterator<Item = &'s Session>,
     settings: &AnalysisSettings,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let metrics = sessions.into_iter().flat_map(|session| &session.metrics);
     let names = metrics.map(|metric| metric.name.as_str());
     analysis::check_metrics(settings, names).context("in --metric")
@@ -229,7 +225,7 @@ pub fn check_metrics<'s>(
 ///
 /// # Errors
 /// Fails if the session does not have the variant.
-pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
+pub fn check_variant(session: &Session, variant: Option<&str>) -> Result<()> {
     let Some(name) = variant else { return Ok(()) };
     let names: Vec<&str> = session.variants.iter().map(|variant| variant.name.as_str()).collect();
     if !names.contains(&name) {
@@ -261,7 +257,7 @@ pub fn load_selected(
     loaded.map_or_else(|| store.load_session(number), Ok)
 }
 
-fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
+fn explain_no_plan(store: &Store, number: i64) -> Result<anyhow::Error> {
     let session = store.load_session_without_runs(number)?;
     if session.state == SessionState::Imported {
         return Ok(anyhow!("session @{number} was imported: nothing to resume"));
@@ -285,7 +281,7 @@ pub fn load_interrupted_plan(
     store: &Store,
     reference: &str,
     task: &MeasureTask,
-) -> anyhow::Result<PreparedPlan> {
+) -> Result<PreparedPlan> {
     process::adopt_orphans();
     process::install_handlers()?;
     let number = find_session(store, reference)?.number;
@@ -332,7 +328,7 @@ pub fn load_interrupted_plan(
 
 /// Loads the finished work of a session. If the session is large, loads only the runs that the rest
 /// of the session needs.
-fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Result<ResumedSession> {
+fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> Result<ResumedSession> {
     let finished = store.finished_slots(number)?;
     // In a distributed session, the runs are not needed, because each worker knows which of its
     // cases need no more runs.

@@ -10,7 +10,7 @@ use crate::options::{
 };
 use crate::serve::MeasuredSubject;
 use crate::{CommandStatus, eval, serve};
-use anyhow::{bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use speedwell_adapters::discover::similar_file;
 use speedwell_adapters::snippet::sh::unknown_command;
@@ -78,7 +78,7 @@ pub struct TimeArgs {
 ///
 /// # Errors
 /// Fails if a command does not exist, an option is invalid, or the store cannot be written.
-pub fn run(args: TimeArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: TimeArgs) -> Result<CommandStatus> {
     let program = (!args.program.is_empty()).then(|| quote_all(&args.program));
     measure_commands(EvalArgs {
         language: Some(SnippetLanguage::Sh),
@@ -100,10 +100,7 @@ pub fn run(args: TimeArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if a command does not exist, an option needs benchmarks, or the store cannot be written.
-pub fn compare_commands(
-    commands: Vec<String>,
-    measuring: RunArgs,
-) -> anyhow::Result<CommandStatus> {
+pub fn compare_commands(commands: Vec<String>, measuring: RunArgs) -> Result<CommandStatus> {
     ensure!(
         measuring.selection.set.is_empty() && measuring.arguments.is_empty() && !measuring.profile,
         "--set, --profile and arguments after '--' need benchmarks, but these are commands\n\
@@ -127,7 +124,7 @@ pub fn compare_commands(
     serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Session, || measure_commands(args))
 }
 
-fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {
+fn measure_commands(args: EvalArgs) -> Result<CommandStatus> {
     let commands = &args.commands;
     // The setup may build a command, and another machine or shell may have others.
     let knows_commands = commands.setup.is_empty() && commands.shell.is_none();
@@ -141,7 +138,7 @@ fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the first word of a command is neither a program nor a builtin of the shell.
-fn check_commands(commands: &[String]) -> anyhow::Result<()> {
+fn check_commands(commands: &[String]) -> Result<()> {
     for (index, command) in commands.iter().enumerate() {
         if let Some(word) = unknown_command(command) {
             let suggested = suggest_command(commands, index);

@@ -7,7 +7,7 @@
 
 use crate::options::env_variable;
 use crate::status;
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
@@ -117,7 +117,7 @@ impl OutputArgs {
     /// # Errors
     /// Fails if the sort column is unknown, the chart does not suit the report, or a file cannot be
     /// written.
-    pub fn check_report(&self, subject: ReportSubject) -> anyhow::Result<()> {
+    pub fn check_report(&self, subject: ReportSubject) -> Result<()> {
         report::check_output(&self.report_settings(), subject)
     }
 
@@ -125,10 +125,7 @@ impl OutputArgs {
     ///
     /// # Errors
     /// Fails if there is such an input.
-    pub fn check_inputs<'p>(
-        &self,
-        inputs: impl IntoIterator<Item = &'p Path>,
-    ) -> anyhow::Result<()> {
+    pub fn check_inputs<'p>(&self, inputs: impl IntoIterator<Item = &'p Path>) -> Result<()> {
         let outputs: Vec<OutputFile> = self
             .output
             .iter()
@@ -148,7 +145,7 @@ impl OutputArgs {
     ///
     /// # Errors
     /// Fails if a file has an unknown kind or cannot be written.
-    pub fn print_document(&self, document: &Document) -> anyhow::Result<()> {
+    pub fn print_document(&self, document: &Document) -> Result<()> {
         self.print_with(document, &self.report_settings())
     }
 
@@ -156,7 +153,7 @@ impl OutputArgs {
     ///
     /// # Errors
     /// Fails if a file has an unknown kind or cannot be written.
-    pub fn print_with(&self, document: &Document, settings: &OutputOptions) -> anyhow::Result<()> {
+    pub fn print_with(&self, document: &Document, settings: &OutputOptions) -> Result<()> {
         let files = report::print_document(document, settings, &mut std::io::stdout().lock())?;
         for file in files {
             if !self.quiet {
@@ -195,7 +192,7 @@ const NOT_FILES: [&str; 13] = [
 ///
 /// # Errors
 /// Fails if there are such files.
-pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
+pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner_matches)) = matches.subcommand() {
         let Some(subcommand) = command.find_subcommand(name) else { break };

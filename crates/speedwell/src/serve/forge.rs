@@ -11,7 +11,7 @@ use crate::options::DatabaseArgs;
 use crate::serve::lookups::{LOOKUPS, compare_sources, parse_comparison};
 use crate::serve::settings::{open_project_store, record_action};
 use crate::{CommandStatus, comment, status};
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use speedwell_analysis as analysis;
 use speedwell_machine::process::unix_time_ms;
@@ -83,7 +83,7 @@ pub struct ShowArgs {
 
 impl ShowArgs {
     /// Opens the project's store, and the store of the first project, which holds the audit log.
-    fn open_stores(&self) -> anyhow::Result<(Store, Store)> {
+    fn open_stores(&self) -> Result<(Store, Store)> {
         let path = self.store.database_path()?;
         // The first project can also be selected by the name that it has in URLs.
         let first_project = project_name(&path);
@@ -96,7 +96,7 @@ impl ShowArgs {
 ///
 /// # Errors
 /// Fails if the repository is not valid, or the store cannot be written.
-pub fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
+pub fn set_forge(args: &SetArgs) -> Result<CommandStatus> {
     parse_pull_request(&args.repository, "1")?;
     ensure!(!args.check.trim().is_empty(), "the name of the check is empty");
     let file = absolute(&args.token_file)?;
@@ -137,7 +137,7 @@ pub fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the store cannot be opened.
-pub fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
+pub fn show_forge(args: &ShowArgs) -> Result<CommandStatus> {
     let (project_store, _) = args.open_stores()?;
     let Some(setting) = project_store.forge_setting()? else {
         status::print_note("the server does not comment on pull requests of this project");
@@ -151,7 +151,7 @@ pub fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if no repository is set, or the store cannot be written.
-pub fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
+pub fn remove_forge(args: &ShowArgs) -> Result<CommandStatus> {
     let (mut project_store, mut first_store) = args.open_stores()?;
     let Some(setting) = project_store.forge_setting()? else {
         bail!("the server does not comment on pull requests of this project");
@@ -173,7 +173,7 @@ fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
 ///
 /// # Errors
 /// Fails if the repository is not valid, or its server would receive the token unencrypted.
-fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRequestRef> {
+fn parse_pull_request(repository: &str, pull: &str) -> Result<PullRequestRef> {
     format!("{repository}#{pull}").parse::<PullRequestRef>().map_err(|error| match error {
         ParsePullRequestError::InvalidForm(_) => anyhow!(
             "cannot parse repository '{repository}'\n\
@@ -187,7 +187,7 @@ fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullReques
 ///
 /// # Errors
 /// Fails if the file cannot be read, is empty, or is readable by others.
-fn read_token(file: &Path) -> anyhow::Result<SecretToken> {
+fn read_token(file: &Path) -> Result<SecretToken> {
     let displayed_file = file.display();
     let metadata = fs::metadata(file)
         .with_context(|| format!("cannot read the token in '{displayed_file}'"))?;
@@ -261,7 +261,7 @@ struct CommentPoster<'a> {
 }
 
 impl CommentPoster<'_> {
-    fn post_pending(&self, path: &Path) -> anyhow::Result<()> {
+    fn post_pending(&self, path: &Path) -> Result<()> {
         let mut store = Store::open(path)?;
         while let Some(job) = store.claim_comment(unix_time_ms())? {
             let result_of_post = self.post_update(&mut store, &job);
@@ -277,7 +277,7 @@ impl CommentPoster<'_> {
         Ok(())
     }
 
-    fn post_update(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
+    fn post_update(&self, store: &mut Store, job: &CommentJob) -> Result<()> {
         let pull_request = parse_pull_request(&self.setting.repository, &job.pull)?;
         let token = read_token(Path::new(&self.setting.token_file))?;
         let client = ForgeClient::new(pull_request.clone(), token);
@@ -319,12 +319,7 @@ impl CommentPoster<'_> {
     }
 
     /// Builds the text: the comparison of a session with its base, or why there is none.
-    fn build_answer(
-        &self,
-        store: &mut Store,
-        job: &CommentJob,
-        number: i64,
-    ) -> anyhow::Result<PullAnswer> {
+    fn build_answer(&self, store: &mut Store, job: &CommentJob, number: i64) -> Result<PullAnswer> {
         let started_unix_ms = store.load_session_without_runs(number)?.started_unix_ms;
         let answer = parse_comparison(&options_of(self.setting)).and_then(|comparison| {
             let sources = comparison_sources(store, number)?;
@@ -348,7 +343,7 @@ impl CommentPoster<'_> {
 /// Returns the sources to compare. If the session has several variants, its variants are compared.
 /// Otherwise, the session is compared with the newest session of the base revision on the same
 /// machine.
-fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<ComparisonSource>> {
+fn comparison_sources(store: &mut Store, number: i64) -> Result<Vec<ComparisonSource>> {
     let session = store.load_session_without_runs(number)?;
     if session.variants.len() > 1 {
         return (LOOKUPS.sources)(store, &[format!("@{number}")]);
@@ -368,7 +363,7 @@ fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Comp
 }
 
 /// Returns the number of a session that measured the base revision on the same machine.
-fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
+fn base_session(store: &mut Store, session: &Session) -> Result<i64> {
     let base = session.origin.as_ref().and_then(|origin| origin.base.clone());
     let Some(base) = base else {
         bail!("the session does not record its base revision");
@@ -397,7 +392,7 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     Ok(newest.number)
 }
 
-fn revision_parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
+fn revision_parents(store: &Store, pull: &str) -> Result<HashMap<String, Vec<String>>> {
     let filter = SessionFilter { pull: Some(pull.to_owned()), ..SessionFilter::default() };
     let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
     let origins = sessions.into_iter().filter_map(|session| session.origin);

@@ -5,7 +5,7 @@ use crate::comment::PullAnswer;
 use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
 use crate::options::{ComparisonArgs, default_threshold, mark_known};
 use crate::{CommandStatus, comment, operand, source, stored_session};
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::{Args, FromArgMatches};
 use regex::Regex;
 use speedwell_adapters::plan::SessionPlan;
@@ -39,7 +39,7 @@ const SESSIONS_PER_REQUEST: usize = 200;
 
 const MAX_POINTS: usize = 5_000;
 
-fn read_sources(store: &Store, references: &[String]) -> anyhow::Result<Vec<ComparisonSource>> {
+fn read_sources(store: &Store, references: &[String]) -> Result<Vec<ComparisonSource>> {
     let sources = source::read_stored(&operand::parse_stored(references)?, store)?;
     let comparison_sources = sources.into_iter().map(|(source, note)| ComparisonSource {
         label: source.label,
@@ -54,7 +54,7 @@ fn evaluate_gate(
     store: &Store,
     references: &[String],
     options: &[(&str, &str)],
-) -> anyhow::Result<GateResult> {
+) -> Result<GateResult> {
     let comparison = parse_comparison(options)?;
     let answer = compare_sources(store, &read_sources(store, references)?, &comparison)?;
     Ok(GateResult {
@@ -71,7 +71,7 @@ pub(super) fn compare_sources(
     store: &Store,
     sources: &[ComparisonSource],
     comparison: &ComparisonArgs,
-) -> anyhow::Result<PullAnswer> {
+) -> Result<PullAnswer> {
     let labelled: Vec<LabelledSession<'_>> = sources
         .iter()
         .map(|source| (source.label.clone(), &source.session, source.variant.clone()))
@@ -87,7 +87,7 @@ pub(super) fn compare_sources(
 ///
 /// # Errors
 /// Fails if an option is unknown, or its value is invalid.
-pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
+pub fn parse_comparison(options: &[(&str, &str)]) -> Result<ComparisonArgs> {
     let arguments = options.iter().map(|(name, value)| format!("--{name}={value}"));
     let parsed = ComparisonArgs::augment_args(clap::Command::new("compare").no_binary_name(true))
         .try_get_matches_from(arguments)
@@ -98,11 +98,7 @@ pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonAr
     })
 }
 
-fn load_trend(
-    path: &Path,
-    query: &TrendQuery,
-    max_missing: usize,
-) -> anyhow::Result<ProjectHistory> {
+fn load_trend(path: &Path, query: &TrendQuery, max_missing: usize) -> Result<ProjectHistory> {
     let exact_pattern = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
     let request = HistoryRequest {
         branch: query.branch.clone(),
@@ -119,10 +115,7 @@ fn load_trend(
 
 /// Runs `work`, which stores derived data. If the disk is full, runs `work` again on a copy of the
 /// store, so that results can still be viewed.
-fn with_derived_store<T>(
-    path: &Path,
-    work: impl Fn(&mut Store) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+fn with_derived_store<T>(path: &Path, work: impl Fn(&mut Store) -> Result<T>) -> Result<T> {
     let is_disk_full =
         |error: &anyhow::Error| StoreErrorKind::from_error(error) == StoreErrorKind::DiskFull;
     let result = work(&mut Store::open_to_derive(path)?);
@@ -132,7 +125,7 @@ fn with_derived_store<T>(
     result
 }
 
-fn read_plan_summary(store: &Store, number: i64) -> anyhow::Result<PlanSummary> {
+fn read_plan_summary(store: &Store, number: i64) -> Result<PlanSummary> {
     let Some(text) = store.session_plan(number)? else { return Ok(PlanSummary::default()) };
     // The plan may have a version that this program does not know; the page can still show the
     // runs.

@@ -11,7 +11,7 @@ use crate::options::{DashboardArgs, DatabaseArgs, LogFormat};
 use crate::serve::lookups::LOOKUPS;
 use crate::serve::{MeasuredSubject, forge};
 use crate::{CommandStatus, status};
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use speedwell_machine::process::{self, ProcessIdentity};
 use speedwell_model::stored::SessionOverview;
 use speedwell_server::dashboard::{AccessRules, SiteState, encode_segment, router};
@@ -47,7 +47,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// # Errors
 /// Fails if the store cannot be read, the server cannot listen on the address, or others could
 /// reach the server unprotected.
-pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: &DashboardArgs) -> Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
     spawn_summarizer(ready.site.clone(), ready.stopper.clone());
@@ -86,7 +86,7 @@ fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
 
 /// Summarizes some sessions of a store; returns how many remain. Does nothing while a session is
 /// being measured, because the work would disturb that measurement.
-fn summarize_store(path: &Path) -> anyhow::Result<usize> {
+fn summarize_store(path: &Path) -> Result<usize> {
     if !Store::exists(path) {
         return Ok(0);
     }
@@ -114,7 +114,7 @@ struct ReadyServer {
 impl ReadyServer {
     /// # Errors
     /// Fails under the same conditions as [`run`].
-    fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
+    fn from_args(args: &DashboardArgs) -> Result<ReadyServer> {
         let path = args.store.database_path()?;
         if Store::exists(&path) {
             // Open the store once, to report a broken store now instead of on every page, and to
@@ -177,7 +177,7 @@ fn display_store(path: &Path) -> String {
     }
 }
 
-fn has_token(path: &Path) -> anyhow::Result<bool> {
+fn has_token(path: &Path) -> Result<bool> {
     let now = process::unix_time_ms();
     Ok(Store::open_to_read(path)?.list_tokens()?.iter().any(|token| token.is_valid(now)))
 }
@@ -212,7 +212,7 @@ struct ListenPlan {
 impl ListenPlan {
     /// # Errors
     /// Fails if options conflict, or an address is invalid.
-    fn from_args(args: &DashboardArgs) -> anyhow::Result<ListenPlan> {
+    fn from_args(args: &DashboardArgs) -> Result<ListenPlan> {
         let listen = match args.bind.as_deref() {
             None => {
                 let (first, last) = args.port.map_or((7600, 7609), |port| (port, port));
@@ -248,7 +248,7 @@ impl ListenPlan {
 
     /// # Errors
     /// Fails if the certificate or its key cannot be read, or an address is invalid.
-    fn server_options(&self, args: &DashboardArgs) -> anyhow::Result<ServerOptions> {
+    fn server_options(&self, args: &DashboardArgs) -> Result<ServerOptions> {
         let tls = match (&args.cert, &args.key) {
             (Some(cert), Some(key)) => Some(TlsIdentity::from_files(cert, key)?),
             _ => None,
@@ -305,7 +305,7 @@ impl ListenPlan {
 /// Rejects a public URL that names another machine. The server treats everyone who connects as a
 /// user of this machine. If a proxy made it reachable under that name, every visitor would be
 /// treated as such a user.
-fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
+fn reject_public_name(url: &str, listen: &ListenAddress) -> Result<()> {
     let hosts = AllowedHosts::public(url)?;
     let Some(name) = hosts.public_name() else { return Ok(()) };
     let proxy = if matches!(listen, ListenAddress::Unix(_)) { "unix" } else { "127.0.0.1" };
@@ -321,11 +321,7 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
 /// # Errors
 /// Fails if the text is not the address of one machine, or if a proxy at that address cannot
 /// connect to the listening address.
-fn parse_proxy(
-    proxy: &str,
-    listen: &ListenAddress,
-    is_loopback: bool,
-) -> anyhow::Result<TrustedProxy> {
+fn parse_proxy(proxy: &str, listen: &ListenAddress, is_loopback: bool) -> Result<TrustedProxy> {
     let is_socket = matches!(listen, ListenAddress::Unix(_));
     if proxy == "unix" {
         ensure!(
@@ -447,7 +443,7 @@ impl DashboardThread {
     ///
     /// # Errors
     /// Fails if the store cannot be read, or no port is free.
-    pub fn start(path: &Path, subject: MeasuredSubject) -> anyhow::Result<DashboardThread> {
+    pub fn start(path: &Path, subject: MeasuredSubject) -> Result<DashboardThread> {
         let args = DashboardArgs {
             store: DatabaseArgs { db: Some(path.to_owned()) },
             ..DashboardArgs::default()

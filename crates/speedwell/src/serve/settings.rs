@@ -7,7 +7,7 @@ use crate::history::project::store_points;
 use crate::options::{DatabaseArgs, OutputArgs, parse};
 use crate::serve::forge::{self, ForgeCommand};
 use crate::{CommandStatus, status};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use speedwell_machine::process::{ScratchFolder, unix_time_ms};
 use speedwell_model::stored::{AuditEntry, SessionOverview, StoredToken, TokenScope};
@@ -48,7 +48,7 @@ pub enum ServeCommand {
 ///
 /// # Errors
 /// Fails if the store cannot be read or written, or an argument is not valid.
-pub fn run(command: &ServeCommand) -> anyhow::Result<CommandStatus> {
+pub fn run(command: &ServeCommand) -> Result<CommandStatus> {
     match command {
         ServeCommand::Token(TokenCommand::Add(args)) => add_token(args),
         ServeCommand::Token(TokenCommand::List(args)) => list_tokens(args),
@@ -119,7 +119,7 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     parse_days(text, 1, "365d")
 }
 
-fn add_token(args: &AddTokenArgs) -> anyhow::Result<CommandStatus> {
+fn add_token(args: &AddTokenArgs) -> Result<CommandStatus> {
     ensure!(!args.name.trim().is_empty(), "the name of the token is empty");
     let path = args.store.database_path()?;
     let mut store = Store::open(&path)?;
@@ -154,13 +154,13 @@ fn add_token(args: &AddTokenArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-fn list_tokens(args: &ListArgs) -> anyhow::Result<CommandStatus> {
+fn list_tokens(args: &ListArgs) -> Result<CommandStatus> {
     let store = Store::open_to_read(&args.store.database_path()?)?;
     args.output.print_document(&report::list_tokens(&store.list_tokens()?, unix_time_ms()))?;
     Ok(CommandStatus::DONE)
 }
 
-fn revoke_token(args: &RevokeArgs) -> anyhow::Result<CommandStatus> {
+fn revoke_token(args: &RevokeArgs) -> Result<CommandStatus> {
     let mut store = Store::open(&args.store.database_path()?)?;
     for id in store.revoke_tokens(&args.token, unix_time_ms())? {
         record_action(&mut store, "token revoke", &id)?;
@@ -203,14 +203,14 @@ pub struct ListArgs {
 ///
 /// # Errors
 /// Fails if the name is not valid, or the store cannot be written.
-fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Result<StoredProject> {
+fn ensure_project(store: &mut Store, path: &Path, name: &str) -> Result<StoredProject> {
     if name != project_name(path) {
         return store.add_project(name);
     }
     store.find_project("")?.context("the store has no first project")
 }
 
-fn add_project(args: &AddProjectArgs) -> anyhow::Result<CommandStatus> {
+fn add_project(args: &AddProjectArgs) -> Result<CommandStatus> {
     let path = args.store.database_path()?;
     let mut store = Store::open(&path)?;
     let project = ensure_project(&mut store, &path, &args.name)?;
@@ -221,7 +221,7 @@ fn add_project(args: &AddProjectArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
+fn list_projects(args: &ListArgs) -> Result<CommandStatus> {
     let path = args.store.database_path()?;
     let store = Store::open_to_read(&path)?;
     let mut projects = Vec::new();
@@ -242,7 +242,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Adds an action of the server's command line to the audit log.
-pub fn record_action(store: &mut Store, action: &str, subject: &str) -> anyhow::Result<()> {
+pub fn record_action(store: &mut Store, action: &str, subject: &str) -> Result<()> {
     store.append_audit(&AuditEntry {
         at_unix_ms: unix_time_ms(),
         actor: "command line".into(),
@@ -284,7 +284,7 @@ pub struct RestoreArgs {
 ///
 /// # Errors
 /// Fails if the store cannot be read, or the file cannot be written.
-fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
+fn back_up(args: &BackupArgs) -> Result<CommandStatus> {
     let store = Store::open_to_read(&args.store.database_path()?)?;
     let displayed_file = args.file.display();
     // Never overwrite an earlier backup. Write to another name first: a partial backup must not be
@@ -320,7 +320,7 @@ fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the file is not a valid backup, or the store cannot be written.
-fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
+fn restore_backup(args: &RestoreArgs) -> Result<CommandStatus> {
     let displayed_file = args.file.display();
     let context = || format!("cannot restore '{displayed_file}'");
     let scratch = ScratchFolder::new()?;
@@ -364,10 +364,7 @@ fn open_seekable(path: &Path, scratch: &ScratchFolder) -> std::io::Result<File> 
     Ok(copy)
 }
 
-fn restore_all(
-    path: &Path,
-    mut lines: BackupLines<BufReader<&File>>,
-) -> anyhow::Result<RestoreSummary> {
+fn restore_all(path: &Path, mut lines: BackupLines<BufReader<&File>>) -> Result<RestoreSummary> {
     let mut first_store = Store::open(path)?;
     let mut totals = RestoreSummary::default();
     while let Some((name, is_public)) = lines.next_project()? {
@@ -402,7 +399,7 @@ fn remove_store(path: &Path) {
 fn restore_project(
     store: &mut Store,
     lines: &mut BackupLines<BufReader<&File>>,
-) -> anyhow::Result<RestoreSummary> {
+) -> Result<RestoreSummary> {
     let summary = store.restore_project(lines)?;
     for number in store.find_sessions_without_points()? {
         store_points(store, number)?;
@@ -414,7 +411,7 @@ fn restore_project(
 ///
 /// # Errors
 /// Fails if there is no such project.
-pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
+pub fn open_project_store(path: &Path, name: Option<&str>) -> Result<Store> {
     let first_store = Store::open(path)?;
     let Some(name) = name else { return Ok(first_store) };
     let project = first_store.find_project(name)?.with_context(|| {
@@ -478,7 +475,7 @@ fn parse_days(text: &str, least: u32, example: &str) -> Result<Duration, String>
 ///
 /// # Errors
 /// Fails if the store cannot be written, or there is no such session.
-fn prune(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
+fn prune(args: &PruneArgs) -> Result<CommandStatus> {
     let mut store = open_project_store(&args.store.database_path()?, args.project.as_deref())?;
     if let Some(id) = &args.undelete {
         let number = store.restore_deleted(id)?;

@@ -10,7 +10,7 @@ use crate::options::{
 };
 use crate::results_file::FileWarnings;
 use crate::{CommandStatus, results_file, status, stored_session};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use speedwell_formats::MetricDirections;
 use speedwell_machine::process::{self, ScratchFolder};
@@ -93,7 +93,7 @@ pub struct PushArgs {
 
 impl PushArgs {
     /// Returns the project on the server, if one is given.
-    fn target_project(&self) -> anyhow::Result<Option<UploadTarget>> {
+    fn target_project(&self) -> Result<Option<UploadTarget>> {
         if self.to.is_some() {
             return Ok(self.to.clone());
         }
@@ -107,7 +107,7 @@ impl PushArgs {
 ///
 /// # Errors
 /// Fails if a source is invalid, the token cannot be read, or the store cannot be written.
-pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: PushArgs) -> Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     if args.list {
         args.output.print_document(&report::report_outbox(&store.list_uploads()?))?;
@@ -153,7 +153,7 @@ fn report_unsent(
     unsent: &[OutboxEntry],
     store: &Store,
     spool: Option<&Path>,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     if unsent.is_empty() {
         return Ok(CommandStatus::DONE);
     }
@@ -203,12 +203,7 @@ struct NamedSessions {
 
 impl NamedSessions {
     /// Adds the sessions of a source; files are imported first.
-    fn add_source(
-        &mut self,
-        source: &str,
-        args: &PushArgs,
-        store: &mut Store,
-    ) -> anyhow::Result<()> {
+    fn add_source(&mut self, source: &str, args: &PushArgs, store: &mut Store) -> Result<()> {
         if let Some((first, last)) = source.split_once("..").filter(|_| source.starts_with('@')) {
             let first = stored_session::find_session(store, first)?.number;
             let last = format!("@{}", last.strip_prefix('@').unwrap_or(last));
@@ -234,7 +229,7 @@ impl NamedSessions {
     }
 
     /// Adds the sessions with these numbers, oldest first.
-    fn add_range(&mut self, range: RangeInclusive<i64>, store: &Store) -> anyhow::Result<()> {
+    fn add_range(&mut self, range: RangeInclusive<i64>, store: &Store) -> Result<()> {
         let mut numbers = store.selected_numbers(&SessionFilter::default(), usize::MAX >> 1)?;
         numbers.retain(|number| range.contains(number));
         numbers.sort_unstable();
@@ -276,7 +271,7 @@ impl NamedSessions {
 }
 
 /// Imports the sessions of a file into the store.
-fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
+fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> Result<Vec<i64>> {
     let file = Path::new(source);
     if !file.exists() {
         bail!(
@@ -300,7 +295,7 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
 
 /// Creates the client. Environment variables are the defaults for token and certificate
 /// authorities.
-fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
+fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> Result<UploadClient> {
     let from_file = token_file.map(read_token_file).transpose()?;
     let token = from_file.or_else(|| env_variable("SPEEDWELL_TOKEN").map(SecretToken::new));
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
@@ -328,11 +323,7 @@ struct UploadJob<'a> {
 
 impl UploadJob<'_> {
     /// Sends sessions until nothing is waiting or the time is up. Returns the unsent items.
-    fn send_all(
-        &self,
-        store: &mut Store,
-        client: &UploadClient,
-    ) -> anyhow::Result<Vec<OutboxEntry>> {
+    fn send_all(&self, store: &mut Store, client: &UploadClient) -> Result<Vec<OutboxEntry>> {
         let started_at = Instant::now();
         let mut failure_counts: HashMap<String, u32> = HashMap::new();
         while !process::is_interrupt_requested() {
@@ -362,7 +353,7 @@ impl UploadJob<'_> {
     }
 
     /// Lists the unsent items.
-    fn unsent_items(&self, store: &Store) -> anyhow::Result<Vec<OutboxEntry>> {
+    fn unsent_items(&self, store: &Store) -> Result<Vec<OutboxEntry>> {
         let mut items = store.list_uploads()?;
         items.retain(|item| {
             let has_ended = ["complete", "imported"].contains(&item.ended.as_str());
@@ -383,7 +374,7 @@ impl UploadJob<'_> {
         client: &UploadClient,
         item: &mut OutboxEntry,
         failure_counts: &mut HashMap<String, u32>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let result = upload_session(store, client, item)?;
         item.attempts += 1;
         match result {
@@ -432,7 +423,7 @@ fn upload_session(
     store: &Store,
     client: &UploadClient,
     item: &OutboxEntry,
-) -> anyhow::Result<Result<UploadOutcome, UploadError>> {
+) -> Result<Result<UploadOutcome, UploadError>> {
     let target = match item.url.parse::<UploadTarget>() {
         Ok(target) => target,
         Err(error) => return Ok(Err(UploadError::Rejected { reason: error.to_string() })),
@@ -469,7 +460,7 @@ pub fn push_pending(
     owing: &PushTarget,
     session: &Session,
     store: &mut Store,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let (Some(url), Some(number)) = (owing.push_url(), session.number) else {
         return Ok(CommandStatus::DONE);
     };

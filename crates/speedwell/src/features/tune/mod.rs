@@ -6,7 +6,7 @@
 
 use crate::options::{OutputArgs, hide_unused, parse};
 use crate::{CommandStatus, status};
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use speedwell_machine::environment::tune::{
     self, KNOBS, KnobOutcome, KnobState, RestoreOutcome, RestoredSetting, TunableMachine,
@@ -100,7 +100,7 @@ impl TunePlace {
     ///
     /// # Errors
     /// Fails if a file in that folder cannot be parsed.
-    pub fn open_machine(&self) -> anyhow::Result<TunableMachine> {
+    pub fn open_machine(&self) -> Result<TunableMachine> {
         Ok(TunableMachine::open(&self.root, self.dies_at)?)
     }
 }
@@ -113,7 +113,7 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 /// # Errors
 /// Fails if this user may not change the machine, if another process has changed it, or if the
 /// command cannot be started.
-pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: TuneArgs) -> Result<CommandStatus> {
     match &args.action {
         Some(TuneAction::Reset(args)) => reset_settings(args),
         Some(TuneAction::Status(args)) => show_status(args),
@@ -126,12 +126,12 @@ pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.
-pub fn watch_tuner(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<CommandStatus> {
+pub fn watch_tuner(root: &Path, limit_ms: Option<u64>) -> Result<CommandStatus> {
     guard::run_guard(&TunableMachine::open(root, None)?, limit_ms.map(Duration::from_millis))?;
     Ok(CommandStatus::DONE)
 }
 
-fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
+fn apply_settings(args: &TuneArgs) -> Result<CommandStatus> {
     let machine = args.place.open_machine()?;
     let request = args.tune_request(&machine)?;
     if !args.dry_run {
@@ -167,7 +167,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Locks the machine. Fails if its settings have been changed.
-fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
+fn lock_untuned(machine: &TunableMachine) -> Result<TuneLock<'_>> {
     let lock = TuneLock::acquire(machine)?;
     if let Some(journal) = lock.current_journal()? {
         bail!(
@@ -194,7 +194,7 @@ impl MachineTuner {
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.
-    pub fn new(place: &TunePlace, pin: Option<&CpuSet>) -> anyhow::Result<Option<MachineTuner>> {
+    pub fn new(place: &TunePlace, pin: Option<&CpuSet>) -> Result<Option<MachineTuner>> {
         let machine = place.open_machine()?;
         require_root(&machine, "doctor --calibrate TARGET --tuned")?;
         drop(lock_untuned(&machine)?);
@@ -212,7 +212,7 @@ impl MachineTuner {
     /// # Errors
     /// Fails under the same conditions as [`MachineTuner::new`], or if the journal cannot be
     /// written.
-    pub fn tune_machine(&self) -> anyhow::Result<String> {
+    pub fn tune_machine(&self) -> Result<String> {
         let lock = lock_untuned(&self.machine)?;
         let mut plan = tune::plan(&self.machine, &self.request)?;
         let command_line = "speedwell doctor --calibrate --tuned";
@@ -227,7 +227,7 @@ fn cpu_numbers(cpus: &CpuSet) -> Vec<u32> {
 }
 
 impl TuneArgs {
-    fn tune_request(&self, machine: &TunableMachine) -> anyhow::Result<TuneRequest> {
+    fn tune_request(&self, machine: &TunableMachine) -> Result<TuneRequest> {
         let knob_names: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
         if let Some(name) = self.knobs.iter().find(|name| !knob_names.contains(name)) {
             let hint = match nearest_name(name, &knob_names) {
@@ -261,7 +261,7 @@ impl TuneArgs {
     }
 }
 
-fn require_root(machine: &TunableMachine, command: &str) -> anyhow::Result<()> {
+fn require_root(machine: &TunableMachine, command: &str) -> Result<()> {
     if machine.may_change() {
         return Ok(());
     }
@@ -277,7 +277,7 @@ fn execute_command(
     plan: &TunePlan,
     program: &Path,
     arguments: &[String],
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     plan.enter_own_cpus(machine).context("cannot move the command to its reserved processors")?;
     process::install_handlers()?;
     let throttle_count = tune::ThrottleCount::now(machine);
@@ -301,7 +301,7 @@ fn execute_command(
 ///
 /// # Errors
 /// Fails if the journal cannot be read or the machine cannot be locked.
-pub fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
+pub fn restore_after_command(machine: &TunableMachine) -> Result<()> {
     let lock = TuneLock::acquire(machine)?;
     match lock.current_journal()?.filter(TuneJournal::is_own) {
         None => status::print_warning("The settings were restored before the command ended."),
@@ -314,7 +314,7 @@ pub fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
+fn reset_settings(args: &ActionArgs) -> Result<CommandStatus> {
     let machine = args.place.open_machine()?;
     require_root(&machine, "tune reset")?;
     let lock = TuneLock::acquire(&machine)?;
@@ -344,7 +344,7 @@ fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
     restored.iter().filter_map(line).collect()
 }
 
-fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
+fn show_status(args: &ActionArgs) -> Result<CommandStatus> {
     let machine = args.place.open_machine()?;
     let journal = tune::current_changes(&machine)?;
     let tuned = journal.map(|journal| TunedMachine {
@@ -367,11 +367,7 @@ fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Prints the plan. Returns a negative status if nothing can be changed.
-fn print_plan(
-    plan: &TunePlan,
-    is_plan: bool,
-    output: &OutputArgs,
-) -> anyhow::Result<CommandStatus> {
+fn print_plan(plan: &TunePlan, is_plan: bool, output: &OutputArgs) -> Result<CommandStatus> {
     let lines: Vec<KnobLine> = plan.knobs.iter().map(knob_line).collect();
     output.print_document(&report::report_knobs(&lines, is_plan, &output.report_settings()))?;
     Ok(if plan.has_effect() { CommandStatus::DONE } else { CommandStatus::NEGATIVE })
