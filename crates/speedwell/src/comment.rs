@@ -13,7 +13,7 @@ use crate::options::{
 };
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, source, status};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use speedwell_adapters::TrialMode;
 use speedwell_analysis::gate::GateAnswer;
@@ -350,9 +350,7 @@ pub fn answer_from_comparison(
     let (state, line) = commit_state(&findings, &gate);
     let description = line.unwrap_or_else(|| first_headline(&document));
     gate.add_to(&mut document, &OutputArgs::default());
-    let Some((_, newest, _)) = labelled.last() else {
-        bail!("nothing to compare");
-    };
+    let (_, newest, _) = labelled.last().context("nothing to compare")?;
     let worktree = newest.variants.iter().rev().find_map(|variant| variant.worktree.as_ref());
     let variant_revision = worktree.map(|worktree| worktree.revision.clone());
     let session_revision = || newest.origin.as_ref().map(|origin| origin.revision.clone());

@@ -293,8 +293,7 @@ pub struct CompletionsArgs {
 /// Fails if standard output cannot be written to.
 pub fn print_completions(args: &CompletionsArgs, grammar: &Command) -> Result<CommandStatus> {
     let mut script = Vec::new();
-    let mut completed = visible_command(grammar);
-    clap_complete::generate(args.shell, &mut completed, "speedwell", &mut script);
+    clap_complete::generate(args.shell, &mut visible_command(grammar), "speedwell", &mut script);
     status::write_stdout(&script)?;
     Ok(CommandStatus::DONE)
 }

@@ -254,8 +254,5 @@ fn print_suite_problems(plans: &PreparedPlan) -> CommandStatus {
     for failure in &plans.suite.failures {
         status::print_warning(&describe_failure(failure));
     }
-    match plans.suite.hard_failures().next() {
-        Some(_) => CommandStatus::FAILED,
-        None => CommandStatus::DONE,
-    }
+    status::status_of_failures(&plans.suite.failures)
 }

@@ -151,11 +151,8 @@ pub fn print_hint(message: &str) {
 
 /// Returns the status for a list of failures. Skipped benchmarks are not failures.
 pub fn status_of_failures(failures: &[StepFailure]) -> CommandStatus {
-    if failures.iter().any(|failure| !failure.cause.is_skip()) {
-        CommandStatus::FAILED
-    } else {
-        CommandStatus::DONE
-    }
+    let has_failed = failures.iter().any(|failure| !failure.cause.is_skip());
+    if has_failed { CommandStatus::FAILED } else { CommandStatus::DONE }
 }
 
 /// How often the line is redrawn while nothing happens, so that elapsed times advance.

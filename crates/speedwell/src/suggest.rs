@@ -438,11 +438,8 @@ fn quote_commands(words: &[&str]) -> String {
     let count = words.iter().take_while(|word| !word.starts_with('-')).count();
     let are_commands =
         words[..count].iter().all(|word| word.contains(char::is_whitespace) || is_command(word));
-    if are_commands && (count > 1 || words.len() == 1) {
-        quote_all(words)
-    } else {
-        quote(&quote_all(words))
-    }
+    let is_each = are_commands && (count > 1 || words.len() == 1);
+    if is_each { quote_all(words) } else { quote(&quote_all(words)) }
 }
 
 /// Whether the words are the name of a language, and code in it.

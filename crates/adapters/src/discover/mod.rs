@@ -613,11 +613,4 @@ impl DiscoveredBenchmarks {
         }
         found
     }
-
-    /// Failures other than skipped benchmarks.
-    pub fn hard_failures(&self) -> impl Iterator<Item = &StepFailure> {
-        self.failures
-            .iter()
-            .filter(|failure| !matches!(failure.cause, FailureCause::Skipped { .. }))
-    }
 }

@@ -400,9 +400,7 @@ impl<'a> HistoryReader<'a> {
         mut key: SeriesKey,
         members: &[StoredSeries],
     ) -> Result<Option<SeriesTrend>> {
-        let Some(number) = members.iter().map(|series| series.number).max() else {
-            return Ok(None);
-        };
+        let number = members.iter().map(|series| series.number).max().unwrap_or_default();
         let truncated_before = self.truncated_series;
         let mut points = self.read_points(store, members)?;
         let is_complete = self.truncated_series == truncated_before;
@@ -413,7 +411,7 @@ impl<'a> HistoryReader<'a> {
         if points.is_empty() {
             return Ok(None);
         }
-        let trend = self.search_series(store, points, members, is_complete)?;
+        let trend = self.search_series(store, points, members, is_complete.then_some(number))?;
         let causes = trend
             .changes
             .iter()
@@ -440,14 +438,14 @@ impl<'a> HistoryReader<'a> {
         Ok(Some(series))
     }
 
-    /// Searches a series, continuing where the last search ended. Stores the changes if the series
-    /// is complete and the values are absolute.
+    /// Searches a series, continuing where the last search ended. Stores the changes under `number`
+    /// if the values are absolute. An incomplete series has no number.
     fn search_series(
         &mut self,
         store: &mut Store,
         points: Vec<TrendPoint>,
         members: &[StoredSeries],
-        is_complete: bool,
+        number: Option<i64>,
     ) -> Result<SearchedTrend> {
         let ignores_benchmark_changes = self.request.ignores_benchmark_changes;
         if self.request.relative.is_some() {
@@ -457,8 +455,7 @@ impl<'a> HistoryReader<'a> {
         for series in members {
             known_changes.extend(store.list_changes(series.number, &self.line)?);
         }
-        let newest = members.iter().map(|series| series.number).max();
-        let Some(number) = newest.filter(|_| is_complete) else {
+        let Some(number) = number else {
             return Ok(search_trend(points, &known_changes, ignores_benchmark_changes));
         };
         let old_states = store.load_detector_states(number, &self.line)?;

@@ -128,11 +128,8 @@ fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
 fn draw_sparkline(values: &VecDeque<f64>) -> String {
     let maximum = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| {
-        if maximum > 0.0 {
-            HEIGHTS[((value / maximum) * (HEIGHTS.len() - 1) as f64).round() as usize]
-        } else {
-            HEIGHTS[0]
-        }
+        let share = if maximum > 0.0 { value / maximum } else { 0.0 };
+        HEIGHTS[(share * (HEIGHTS.len() - 1) as f64).round() as usize]
     };
     values.iter().map(height).collect()
 }

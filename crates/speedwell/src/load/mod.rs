@@ -367,11 +367,8 @@ fn load_with_tools(
         let Some(session) = load_with_tool(None, spec, request.seed, &mut notify)? else { break };
         sessions.push((session, None));
     }
-    let state = if process::is_interrupt_requested() {
-        SessionState::Interrupted
-    } else {
-        SessionState::Complete
-    };
+    let is_interrupted = process::is_interrupt_requested();
+    let state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };
     process::clear_interrupt();
     if sessions.is_empty() {
         return Err(process::InterruptedEarly.into());

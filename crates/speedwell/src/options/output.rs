@@ -135,10 +135,7 @@ impl OutputArgs {
         if outputs.is_empty() {
             return Ok(());
         }
-        for input in inputs {
-            refuse_file(&outputs, input)?;
-        }
-        Ok(())
+        inputs.into_iter().try_for_each(|input| refuse_file(&outputs, input))
     }
 
     /// Prints a document and reports which files were written.

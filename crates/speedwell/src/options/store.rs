@@ -179,10 +179,7 @@ impl StoreArgs {
     }
 
     fn open_with(&self, open: fn(&Path) -> anyhow::Result<Store>) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        open(&self.database.database_path()?)
+        if self.no_save { Store::in_memory() } else { open(&self.database.database_path()?) }
     }
 
     /// Opens the database or, with `--no-save`, an empty store in memory.

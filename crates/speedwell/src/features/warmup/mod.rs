@@ -307,10 +307,7 @@ fn measure_iteration_times(
     let ended = execute(&plan, options, &mut stopping_rule, &mut [&mut collector]);
     adapters::remove_builds();
     process::clear_interrupt();
-    if ended? != SessionEnd::Complete {
-        return Err(InterruptedEarly.into());
-    }
-    Ok(collector.0)
+    if ended? == SessionEnd::Complete { Ok(collector.0) } else { Err(InterruptedEarly.into()) }
 }
 
 /// Keeps the discarded runs until their times are known. Ignores failures, which are reported when
