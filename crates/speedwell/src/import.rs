@@ -1,8 +1,8 @@
 //! `speedwell import`: reads results of other tools, or exported results, into the store.
 
 use crate::options::{OriginArgs, OutputArgs, StoreArgs, hide_unused};
-use crate::results_file::FileWarnings;
-use crate::{CommandStatus, results_file, status};
+use crate::source::{self, FileWarnings};
+use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_adapters::discover::BenchmarkSelection;
@@ -58,7 +58,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let mut files = Vec::new();
     let mut warnings = FileWarnings::default();
     for file in &args.files {
-        let sessions = results_file::read(file, &better, &mut warnings)?;
+        let sessions = source::read_file_or_folder(file, &better, &mut warnings)?;
         args.check_revisions(file, &sessions)?;
         files.push((file.display().to_string(), sessions));
     }

@@ -38,7 +38,6 @@ mod progress;
 mod project_defaults;
 mod rehearsal;
 mod report;
-mod results_file;
 mod run;
 mod serve;
 mod source;

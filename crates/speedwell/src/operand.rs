@@ -5,7 +5,7 @@
 //! ([`read_profiles`]), and builds programs if necessary ([`program_side`]). `operand_kind` decides
 //! what an argument names, and `source` reads results. Profiles are recognized by their content; `foreign::profile` reads the files.
 
-use crate::results_file::files_at;
+use crate::source::files_at;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};
 use speedwell_adapters::{

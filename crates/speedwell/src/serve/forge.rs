@@ -8,7 +8,7 @@
 
 use crate::comment::PullAnswer;
 use crate::options::DatabaseArgs;
-use crate::serve::lookups::{LOOKUPS, compare_sources, parse_comparison};
+use crate::serve::ready_server::{LOOKUPS, compare_sources, parse_comparison};
 use crate::serve::settings::{open_project_store, record_action};
 use crate::{CommandStatus, comment, status};
 use anyhow::{Context, Result, anyhow, bail, ensure};

@@ -7,8 +7,6 @@
 #[cfg(feature = "serve")]
 mod forge;
 #[cfg(feature = "serve")]
-mod lookups;
-#[cfg(feature = "serve")]
 mod ready_server;
 #[cfg(feature = "serve")]
 mod settings;

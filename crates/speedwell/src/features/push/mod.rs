@@ -8,8 +8,8 @@ use crate::import::ImportSummary;
 use crate::options::{
     OutputArgs, PushTarget, StoreArgs, env_variable, hide_unused, parse, read_token_file,
 };
-use crate::results_file::FileWarnings;
-use crate::{CommandStatus, results_file, status, stored_session};
+use crate::source::{self, FileWarnings};
+use crate::{CommandStatus, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use speedwell_formats::MetricDirections;
@@ -279,7 +279,7 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> Result<Vec<i
         );
     }
     let (better, mut warnings) = (MetricDirections::default(), FileWarnings::default());
-    let sessions = results_file::read(file, &better, &mut warnings)?;
+    let sessions = source::read_file_or_folder(file, &better, &mut warnings)?;
     warnings.print_warnings();
     let mut summary = ImportSummary::default();
     let mut numbers = Vec::new();
