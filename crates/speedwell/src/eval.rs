@@ -512,14 +512,11 @@ impl WatchState {
             return Ok(());
         }
         let rates = std::mem::take(&mut self.rates);
+        let process_watch = self.process_watch.as_mut();
         let line = WatchLine {
             snippets: jobs.iter().filter_map(|job| rates.get(job).copied()).collect(),
             gauges: self.gauges.clone(),
-            machine: self
-                .process_watch
-                .as_mut()
-                .map(ProcessWatch::take_snapshot)
-                .unwrap_or_default(),
+            machine: process_watch.map(ProcessWatch::take_snapshot).unwrap_or_default(),
         };
         let mut out = std::io::stdout().lock();
         out.write_all(self.lines.format_line(&line).as_bytes())?;

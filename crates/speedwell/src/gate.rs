@@ -42,11 +42,8 @@ impl CommandGate {
                 "with --with-own-benchmarks, each side runs its own version of the benchmark",
             );
         }
-        let mut status_without_failure = busy_status;
-        if outcome.is_none() {
-            status_without_failure =
-                busy_status.worse_of(status::status_of_failures(&findings.failures));
-        }
+        let failures = outcome.is_none().then(|| status::status_of_failures(&findings.failures));
+        let status_without_failure = busy_status.worse_of(failures.unwrap_or_default());
         CommandGate { outcome, status_without_failure }
     }
 

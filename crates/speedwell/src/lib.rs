@@ -57,6 +57,7 @@ use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
 use speedwell_analysis::UnknownMetric;
 use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
+use speedwell_machine::process::{InterruptedEarly, is_interrupt_requested};
 use speedwell_machine::worker::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -250,9 +251,7 @@ fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
         if let Some(line) = correct_metric(&error, std::env::args().skip(1)) {
             status::print_hint(&line);
         }
-        if speedwell_machine::process::is_interrupt_requested()
-            || error.is::<speedwell_machine::process::InterruptedEarly>()
-        {
+        if is_interrupt_requested() || error.is::<InterruptedEarly>() {
             CommandStatus::INTERRUPTED
         } else {
             CommandStatus::FAILED

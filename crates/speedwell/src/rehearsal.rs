@@ -189,7 +189,11 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
             describe_time(&estimate, plan)
         ));
     }
-    Ok(print_suite_problems(plans))
+    plans.suite.warnings.iter().for_each(|warning| status::print_warning(warning));
+    for failure in &plans.suite.failures {
+        status::print_warning(&describe_failure(failure));
+    }
+    Ok(status::status_of_failures(&plans.suite.failures))
 }
 
 /// Time from which the expected duration of a session is announced.
@@ -242,17 +246,6 @@ fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     let requests = format_count(estimate.requests as usize, "request", "requests");
     let request_part = (estimate.requests > 0).then(|| format!("the time for {requests}"));
     let parts: Vec<String> = time.into_iter().chain(request_part).collect();
-    let budget = plan
-        .sampling
-        .budget_ms
-        .map(|budget| format!("; measuring ends after at most {}", format_duration(budget)));
-    parts.join(" plus ") + &budget.unwrap_or_default()
-}
-
-fn print_suite_problems(plans: &PreparedPlan) -> CommandStatus {
-    plans.suite.warnings.iter().for_each(|warning| status::print_warning(warning));
-    for failure in &plans.suite.failures {
-        status::print_warning(&describe_failure(failure));
-    }
-    status::status_of_failures(&plans.suite.failures)
+    let end = |budget| format!("; measuring ends after at most {}", format_duration(budget));
+    parts.join(" plus ") + &plan.sampling.budget_ms.map(end).unwrap_or_default()
 }

@@ -15,6 +15,7 @@ use crate::options::{OutputArgs, StoreArgs};
 use crate::stored_session::SessionSelection;
 use crate::{operand, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
+use indexmap::IndexMap;
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, similar_file};
 use speedwell_adapters::files_matching;
 use speedwell_formats::asv::AsvMetadata;
@@ -341,7 +342,7 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Warnings, each with the files that it is about.
 #[derive(Debug, Default)]
-pub struct FileWarnings(Vec<(String, Vec<String>)>);
+pub struct FileWarnings(IndexMap<String, Vec<String>>);
 
 impl FileWarnings {
     /// Maximum number of files named in one warning.
@@ -350,15 +351,9 @@ impl FileWarnings {
     /// Adds a warning about the file `label`. Removes the label from the warning, so that equal
     /// warnings about several files are printed once.
     pub fn add_warning(&mut self, label: &str, warning: &str) {
-        let prefix = format!("'{label}': ");
-        let (files, text) = match warning.strip_prefix(&prefix) {
-            Some(text) => (vec![label.to_owned()], text),
-            None => (Vec::new(), warning),
-        };
-        match self.0.iter_mut().find(|(existing, _)| existing == text) {
-            Some((_, existing)) => existing.extend(files),
-            None => self.0.push((text.to_owned(), files)),
-        }
+        let text_of_file = warning.strip_prefix(&format!("'{label}': "));
+        let files = self.0.entry(text_of_file.unwrap_or(warning).to_owned()).or_default();
+        files.extend(text_of_file.map(|_| label.to_owned()));
     }
 
     /// Returns each warning once, with the files that it is about.

@@ -227,8 +227,8 @@ struct TrendArgs {
     #[arg(long, value_name = "VARIANT")]
     relative: Option<String>,
     /// Horizontal axis: revisions in order, or the commit time
-    #[arg(long, value_name = "AXIS", default_value = "revision")]
-    x_axis: XAxis,
+    #[arg(long, value_name = "AXIS", default_value = "revision", value_parser = ["revision", "time"])]
+    x_axis: String,
     /// Instead of a report, export the points for another program
     #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "json", "output"])]
     export: Option<ExportFormat>,
@@ -250,13 +250,6 @@ enum ExportFormat {
     DataJs,
 }
 
-/// Horizontal axis of the charts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum XAxis {
-    Revision,
-    Time,
-}
-
 /// Shows or exports the trend.
 ///
 /// # Errors
@@ -272,24 +265,21 @@ fn show_trend(args: TrendArgs) -> anyhow::Result<CommandStatus> {
     check_metrics(&mut store, &request)?;
     let history = load_history(&mut store, &request)?;
     match args.export {
-        Some(ExportFormat::Otava) => return export_table(&history),
-        Some(ExportFormat::DataJs) => {
-            status::write_stdout(report::export_data_js(&history))?;
-            return Ok(CommandStatus::DONE);
+        Some(ExportFormat::Otava) => export_table(&history)?,
+        Some(ExportFormat::DataJs) => status::write_stdout(report::export_data_js(&history))?,
+        None => {
+            let is_time = args.x_axis == "time";
+            let axis = if is_time { TrendXAxis::Time } else { TrendXAxis::Revision };
+            let output = args.output.report_settings();
+            let document = report::report_trend(&history, axis, usize::MAX, &output);
+            args.output.print_with(&document, &output)?;
         }
-        None => {}
     }
-    let axis = match args.x_axis {
-        XAxis::Revision => TrendXAxis::Revision,
-        XAxis::Time => TrendXAxis::Time,
-    };
-    let document = report::report_trend(&history, axis, usize::MAX, &args.output.report_settings());
-    args.output.print_document(&document)?;
     Ok(CommandStatus::DONE)
 }
 
 /// Writes the points of all series as one table.
-fn export_table(history: &ProjectHistory) -> anyhow::Result<CommandStatus> {
+fn export_table(history: &ProjectHistory) -> Result<()> {
     let ExportedHistory { text, left_out } = report::export_otava(history);
     ensure!(
         text.lines().count() > 1,
@@ -301,8 +291,7 @@ fn export_table(history: &ProjectHistory) -> anyhow::Result<CommandStatus> {
              use a pattern to select cases that were measured together."
         ));
     }
-    status::write_stdout(text)?;
-    Ok(CommandStatus::DONE)
+    status::write_stdout(text)
 }
 
 /// Timeout of a git command.
@@ -489,13 +478,11 @@ fn show_changes(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     let mut history = load_history(&mut store, &request)?;
     let position =
         |revision: &String| stored_session::line_position(&store, &history.line, revision);
-    let since_position = args.since.as_ref().map(position).transpose()?;
+    let since = args.since.as_ref().map(position).transpose()?;
     let is_shown = |series: &SeriesTrend, change: &RecordedChange| {
-        let is_new = since_position.is_none_or(|since_position| {
-            series
-                .trend
-                .revision_position(&change.after)
-                .is_none_or(|position| position > since_position)
+        let is_new = since.is_none_or(|since| {
+            let position = series.trend.revision_position(&change.after);
+            position.is_none_or(|position| position > since)
         });
         is_new && (!args.open || change.is_open())
     };
@@ -612,13 +599,11 @@ fn evaluate_gate(
         let verdict = series.change_verdict(change, history.threshold);
         is_shown(series, change) && change.is_open() && counts && fail_on.fails_on(verdict)
     };
-    let failing_count: usize = history
-        .series
-        .iter()
-        .map(|series| {
-            series.trend.changes.iter().filter(|change| fails_gate(series, change)).count()
-        })
-        .sum();
+    let mut failing_count = 0;
+    for series in &history.series {
+        let changes = series.trend.changes.iter();
+        failing_count += changes.filter(|change| fails_gate(series, change)).count();
+    }
     let (searched, unsearched): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =
         (history.series.iter()).partition(|series| series.trend.is_searched());
     let (change, changes) = if fail_on == FailOn::Unclear {

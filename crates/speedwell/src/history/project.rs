@@ -7,6 +7,7 @@
 
 use super::line::{branch_tip, default_branch, resolve_line, update_line};
 use anyhow::{Context, Result, bail};
+use indexmap::IndexMap;
 use regex::Regex;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SearchedTrend, TrendPoint, resume_trend, search_trend};
@@ -251,8 +252,7 @@ fn select_series(
     request: &HistoryRequest,
 ) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
     let renames = store.list_renames()?;
-    let mut selected: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
-    let mut indices: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
+    let mut selected: IndexMap<_, (SeriesKey, Vec<StoredSeries>)> = IndexMap::new();
     for series in store.list_series()? {
         let key =
             SeriesKey { case: current_name(&series.key.case, &renames), ..series.key.clone() };
@@ -267,13 +267,9 @@ fn select_series(
             metric.unit.clone(),
             metric.better == MetricDirection::Higher,
         );
-        let index = *indices.entry(identity).or_insert_with(|| {
-            selected.push((key.clone(), Vec::new()));
-            selected.len() - 1
-        });
-        selected[index].1.push(series);
+        selected.entry(identity).or_insert_with(|| (key, Vec::new())).1.push(series);
     }
-    Ok(selected)
+    Ok(selected.into_values().collect())
 }
 
 fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
@@ -412,11 +408,8 @@ impl<'a> HistoryReader<'a> {
             return Ok(None);
         }
         let trend = self.search_series(store, points, members, is_complete.then_some(number))?;
-        let causes = trend
-            .changes
-            .iter()
-            .map(|change| self.find_causes(store, &trend, change))
-            .collect::<Result<_>>()?;
+        let find_causes = |change: &RecordedChange| self.find_causes(store, &trend, change);
+        let causes = trend.changes.iter().map(find_causes).collect::<Result<_>>()?;
         let mut series = SeriesTrend {
             number,
             key,
@@ -572,11 +565,10 @@ impl<'a> HistoryReader<'a> {
             return Ok(());
         }
         let placed = store.place_revisions(&self.line, &Vec::from_iter(missing))?;
-        self.revisions.extend(placed.into_iter().map(
-            |(number, PlacedRevision { revision, position })| {
-                (number, position.map(|position| (position, Arc::new(revision))))
-            },
-        ));
+        for (number, PlacedRevision { revision, position }) in placed {
+            let placed = position.map(|position| (position, Arc::new(revision)));
+            self.revisions.insert(number, placed);
+        }
         Ok(())
     }
 

@@ -374,19 +374,15 @@ fn load_with_tools(
         return Err(process::InterruptedEarly.into());
     }
     let tool = request.specs[0].client.name();
-    let program = resolve_program(Path::new(tool)).ok();
-    let programs: Vec<_> = program
-        .map(|path| {
-            let version = environment::program_version(&path).text;
-            (tool.to_owned(), path, version)
-        })
-        .into_iter()
-        .collect();
+    let program = resolve_program(Path::new(tool)).ok().map(|path| {
+        let version = environment::program_version(&path).text;
+        (tool.to_owned(), path, version)
+    });
     Ok(Session {
         state,
         tags: session_request.tags.clone(),
         command: session_request.command.clone(),
-        environment: session_request.capture_environment(&programs),
+        environment: session_request.capture_environment(program.as_slice()),
         origin: session_request.find_origin(),
         ..speedwell_formats::merge_sessions(tool, sessions)?
     })

@@ -7,7 +7,7 @@ use crate::status;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use speedwell_config::escape_text;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Create starter files: an experiment, benchmarks, or an adapter for a suite
@@ -279,9 +279,8 @@ fn module_loading(
     } else {
         format!("{root}/{}", escape_text(relative_module))
     };
-    let extension =
-        Path::new(module).extension().unwrap_or_default().to_string_lossy().into_owned();
-    match extension.as_str() {
+    let extension = Path::new(module).extension().and_then(OsStr::to_str).unwrap_or_default();
+    match extension {
         "js" | "cjs" | "mjs" | "so" | "py" if !is_file => {
             bail!("cannot find the module '{module}'")
         }

@@ -596,14 +596,10 @@ fn resolve_folder(path: &Path) -> Result<PathBuf> {
 
 /// Appends a number to the name if another snippet has it.
 fn unique_name(name: &str, others: &[NamedSnippet]) -> String {
-    let is_taken = |name: &str| others.iter().any(|other| other.name == name);
-    if !is_taken(name) {
-        return name.to_owned();
-    }
     let numbered = (2..).map(|number| format!("{name} #{number}"));
-    let mut free_names = numbered.skip_while(|name| is_taken(name));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
     // The range is infinite, so the default is never used.
-    free_names.next().unwrap_or_default()
+    names.find(|name| others.iter().all(|other| other.name != *name)).unwrap_or_default()
 }
 
 fn count_of_times(count: usize) -> String {

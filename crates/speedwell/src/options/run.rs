@@ -596,10 +596,11 @@ impl VariantArgs {
         let parsed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => with_sides(old, new)?,
             (Some(old), None) => with_working_tree(old)?,
-            _ => {
-                let variants = self.variant.iter().map(|text| parse_variant(text));
-                variants.collect::<anyhow::Result<_>>()?
-            }
+            _ => self
+                .variant
+                .iter()
+                .map(|text| parse_variant(text))
+                .collect::<anyhow::Result<_>>()?,
         };
         let names_variant = self.old.is_some();
         let (mut given, mut revisions) = (Vec::new(), Vec::new());

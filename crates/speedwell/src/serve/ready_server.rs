@@ -87,11 +87,9 @@ fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
             let remaining: usize =
                 stores.iter().map(|path| summarize_store(path).unwrap_or(0)).sum();
             let pause = if remaining > 0 { Duration::ZERO } else { CHECK_INTERVAL };
-            for _ in 0..pause.as_millis() / 100 {
-                if stopper.is_stopped() {
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(100));
+            let paused_at = Instant::now();
+            while paused_at.elapsed() < pause && !stopper.is_stopped() {
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
     });

@@ -166,7 +166,7 @@ fn backfill_line(
     let (oldest, newest) = parse_range(&args.range, "A..B", "main~50..main")?;
     let build = args.built.build.build.as_deref();
     revisions::reject_commands(&args.targets, &[oldest, newest], build)?;
-    let line = list_line(&args.range)?;
+    let line = list_line(&args.range, oldest, newest)?;
     let newest = line.last().context("the range contains no revisions")?;
     let plans = plan_revision(args, &measuring, &newest.id, listener)
         .context("cannot measure the newest revision of the range")?;
@@ -215,8 +215,7 @@ fn backfill_line(
 }
 
 /// Lists the revisions of a range along first parents, oldest first.
-fn list_line(range: &str) -> Result<Vec<Revision>> {
-    let (oldest, newest) = parse_range(range, "A..B", "main~50..main")?;
+fn list_line(range: &str, oldest: &str, newest: &str) -> Result<Vec<Revision>> {
     let directory = std::env::current_dir()?;
     let checkout = Checkout::find(&directory)?;
     let commit = |name: &str| {

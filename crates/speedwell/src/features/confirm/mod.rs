@@ -384,11 +384,8 @@ pub fn prepare_change(
     request: &MeasureRequest,
 ) -> Result<(SuspectChange, MeasureRequest)> {
     let stored = store.find_change(number)?;
-    let all_series = store.list_series()?;
-    let series = all_series
-        .into_iter()
-        .find(|series| series.number == stored.series)
-        .context("the series of the change no longer exists")?;
+    let series = store.list_series()?.into_iter().find(|series| series.number == stored.series);
+    let series = series.context("the series of the change no longer exists")?;
     let change = stored.change;
     ensure!(
         !change.is_drift,
