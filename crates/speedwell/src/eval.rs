@@ -39,8 +39,7 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// Fails if an option is invalid, a file cannot be read, or the store cannot be written.
 pub fn run(args: EvalArgs) -> Result<CommandStatus> {
-    process::adopt_orphans();
-    process::install_handlers()?;
+    process::prepare_to_measure()?;
     let parameters = args.parameters.snippet_parameters()?;
     let [setup, cleanup] = args.commands.fill_hooks(&Case::cartesian_product(&parameters)?)?;
     if args.execution.list || (setup.is_none() && cleanup.is_none()) {

@@ -282,8 +282,7 @@ pub fn load_interrupted_plan(
     reference: &str,
     task: &MeasureTask,
 ) -> Result<PreparedPlan> {
-    process::adopt_orphans();
-    process::install_handlers()?;
+    process::prepare_to_measure()?;
     let number = find_session(store, reference)?.number;
     let Some(text) = store.session_plan(number)? else {
         return Err(explain_no_plan(store, number)?);

@@ -42,8 +42,7 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// Fails if an option is invalid, or the server cannot be started or does not respond successfully.
 pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
-    process::adopt_orphans();
-    process::install_handlers()?;
+    process::prepare_to_measure()?;
     let seed = args.seed.unwrap_or_else(draw_seed);
     if args.benchmarker {
         return run_as_benchmarker(args, seed);

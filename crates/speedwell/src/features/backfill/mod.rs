@@ -23,9 +23,7 @@ use speedwell_engine::{
     session_header,
 };
 use speedwell_machine::environment::GitRepository;
-use speedwell_machine::process::{
-    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
-};
+use speedwell_machine::process::{clear_interrupt, is_interrupt_requested, prepare_to_measure};
 use speedwell_model::{
     Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose, SessionState,
     Variant, quote, short_revision,
@@ -160,8 +158,7 @@ fn backfill_line(
     listener: &mut EventListener<'_>,
 ) -> Result<BackfillResult> {
     let (measuring, session) = (args.measure_request()?, args.session_request());
-    adopt_orphans();
-    install_handlers()?;
+    prepare_to_measure()?;
     let begin = Instant::now();
     let (oldest, newest) = parse_range(&args.range, "A..B", "main~50..main")?;
     let build = args.built.build.build.as_deref();

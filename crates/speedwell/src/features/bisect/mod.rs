@@ -30,7 +30,7 @@ use speedwell_engine::{
 };
 use speedwell_machine::environment::{GitRepository, revision_line};
 use speedwell_machine::process::{
-    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested, resolve_program,
+    clear_interrupt, is_interrupt_requested, prepare_to_measure, resolve_program,
 };
 use speedwell_model::{
     BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,
@@ -182,8 +182,7 @@ impl BisectArgs {
             bisection.range = format!("{}..{}", change.change.before, change.change.after);
             (measuring, suspect) = (request, Some(change));
         }
-        adopt_orphans();
-        install_handlers()?;
+        prepare_to_measure()?;
         let ([good, bad], line) = read_line(&bisection.range, self.all_parents)?;
         bisection.line = line;
         measuring.plan.purpose = SessionPurpose::Bisect;
@@ -355,8 +354,7 @@ fn resume_bisection(
     budget: Option<Duration>,
     listener: &mut EventListener<'_>,
 ) -> Result<(Session, SessionEnd)> {
-    adopt_orphans();
-    install_handlers()?;
+    prepare_to_measure()?;
     let number = stored_session::find_session(store, session)?.number;
     let text = store.session_plan(number)?.unwrap_or_default();
     let mut plan = serde_json::from_str::<SessionPlan>(&text)

@@ -110,8 +110,7 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
         "the steady part must be less than the whole process, but --steady is {}",
         report::format_share(args.steady)
     );
-    process::adopt_orphans();
-    process::install_handlers()?;
+    process::prepare_to_measure()?;
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
