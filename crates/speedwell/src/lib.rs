@@ -35,7 +35,6 @@ mod operand_kind;
 mod options;
 mod profile_recording;
 mod progress;
-mod project_defaults;
 mod rehearsal;
 mod report;
 mod run;
@@ -168,7 +167,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
         return conclude_command(run_internal(line.command));
     }
-    let with_defaults = project_defaults::add_defaults(replace_go_options(arguments));
+    let with_defaults = init::add_defaults(replace_go_options(arguments));
     let line = with_defaults.map_err(|error| refuse(&error));
     match line.and_then(|arguments| parse_command_line(&arguments)) {
         Ok(line) => conclude_command(run_command(line.command)),
