@@ -54,16 +54,13 @@ pub fn record_profiles(
         if recordings.iter().any(is_recorded) {
             continue;
         }
+        let baseline = work_baseline(&wanted_profiles_of_session, &wanted.case);
         let profile_request = ProfileRequest {
             profiling: ProfilingOptions {
                 tool: profile.tool.unwrap_or(ProfilingTool::Auto),
                 after_warmup: profile.after_warmup,
             },
-            requests: recorded_requests(
-                session,
-                &wanted.case,
-                work_baseline(&wanted_profiles_of_session, &wanted.case),
-            ),
+            requests: recorded_requests(session, &wanted.case, baseline),
         };
         let recording = record_case(plan, wanted, variant, &profile_request, &mut progress)?;
         if recording.is_none() && is_interrupt_requested() {

@@ -78,9 +78,7 @@ impl ProgressDisplay {
 
     /// Does the same as [`ProgressDisplay::new`], but shows notes unless `--quiet` is given.
     pub fn with_notes(output: &OutputArgs) -> ProgressDisplay {
-        let mut progress = ProgressDisplay::new(output);
-        progress.notes = !output.quiet;
-        progress
+        ProgressDisplay { notes: !output.quiet, ..ProgressDisplay::new(output) }
     }
 
     fn change_state(&self, event: &SessionEvent<'_>) {

@@ -8,8 +8,7 @@ use speedwell_engine::{EventListener, HeldMachines};
 use speedwell_model::MachinePlacement;
 use speedwell_remote::fleet::FleetRequest;
 use speedwell_remote::roles::prepare_machines;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Fleet options.
 #[derive(Debug, Clone, Default, Args)]

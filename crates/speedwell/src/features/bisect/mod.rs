@@ -475,14 +475,11 @@ impl BisectRun<'_, '_> {
     fn build_revision(&mut self, index: usize, bisection: &BisectionRange) -> Result<()> {
         let last = bisection.line.len() - 1;
         if self.ready.len() >= MAX_READY {
-            let (ends, others) = std::mem::take(&mut self.ready)
-                .into_iter()
-                .partition(|(index, _)| *index == 0 || *index == last);
-            self.ready = ends;
-            let worktrees = others
-                .iter()
-                .filter_map(|(_, variant): &(usize, Variant)| variant.worktree.as_ref());
+            let is_end = |index: usize| index == 0 || index == last;
+            let others = self.ready.iter().filter(|(index, _)| !is_end(*index));
+            let worktrees = others.filter_map(|(_, variant)| variant.worktree.as_ref());
             worktrees.for_each(worktree::release_worktree);
+            self.ready.retain(|(index, _)| is_end(*index));
         }
         let revision = &bisection.line[index];
         let is_of_revision = |variant: &&Variant| {
