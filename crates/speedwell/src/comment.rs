@@ -8,8 +8,7 @@
 
 use crate::gate::{CommandGate, every_metric};
 use crate::options::{
-    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, env_variable, hide_unused,
-    read_token_file,
+    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, hide_unused, read_token_file,
 };
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, source, status};
@@ -19,7 +18,7 @@ use speedwell_adapters::TrialMode;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_config::experiment::Experiment;
-use speedwell_machine::environment::{self, GitRepository};
+use speedwell_machine::environment::{self, GitRepository, env_variable};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{ErrorText, OriginRequest, OriginSource, short_revision};
 use speedwell_report::sources::LabelledSession;

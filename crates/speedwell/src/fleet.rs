@@ -274,7 +274,7 @@ fn attend_session(
     task: &MeasureTask,
     action: DetachedAction,
 ) -> Result<CommandStatus> {
-    let store = task.store.open_to_read()?;
+    let store = task.store.open_with(Store::open_to_read)?;
     let number = stored_session::find_session(&store, session)?.number;
     if let Some(placed) = PlacedSession::find(&store, number)? {
         return attend_placed((&store, number), &placed, task, action);
@@ -325,7 +325,7 @@ fn attend_session(
 fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     let removed_files = match &args.session {
         Some(session) => {
-            let store = args.places.store.open_to_read()?;
+            let store = args.places.store.open_with(Store::open_to_read)?;
             let number = stored_session::find_session(&store, session)?.number;
             match PlacedSession::find(&store, number)? {
                 Some(placed) => placed.clean(&store)?,

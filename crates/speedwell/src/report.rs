@@ -25,7 +25,7 @@ use speedwell_model::load::measurement::stored_loads;
 use speedwell_report::load::report_load_session;
 use speedwell_report::session::StudyChoice;
 use speedwell_report::{Document, ReportFormat, report_findings, session};
-use speedwell_store::SessionByCases;
+use speedwell_store::{SessionByCases, Store};
 use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
@@ -204,7 +204,7 @@ fn large_session(
         return Ok(None);
     }
     // Ignore errors: the caller then loads the session, and reports the error.
-    let Ok(store) = args.store.open_to_read() else { return Ok(None) };
+    let Ok(store) = args.store.open_with(Store::open_to_read) else { return Ok(None) };
     let Ok(resolved) = stored_session::find_session(&store, location) else { return Ok(None) };
     let selected = SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
     let stored = (&store, resolved.number);

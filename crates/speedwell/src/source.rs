@@ -164,7 +164,7 @@ fn load_location(
     warnings: &mut FileWarnings,
 ) -> Result<LoadedLocation> {
     if location.starts_with('@') {
-        let loaded = load_stored(&store.open_to_read()?, location, selected)?;
+        let loaded = load_stored(&store.open_with(Store::open_to_read)?, location, selected)?;
         loaded.note.iter().for_each(|note| status::print_note(note));
         return Ok(loaded);
     }

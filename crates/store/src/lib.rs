@@ -396,7 +396,7 @@ fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
 }
 
 /// Returns the path of SQLite's auxiliary file with this suffix.
-fn sibling_path(path: &Path, ending: &str) -> PathBuf {
+pub fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)

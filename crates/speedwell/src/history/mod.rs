@@ -113,7 +113,7 @@ pub fn run(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
 }
 
 fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
-    let store = args.store.open_to_read()?;
+    let store = args.store.open_with(Store::open_to_read)?;
     let output = args.output.report_settings();
     let limit = args.page_limit(output.format);
     let filter = build_filter(&store, &args)?;
@@ -256,7 +256,7 @@ enum ExportFormat {
 /// Fails if the store cannot be read, or the branch or a metric does not exist.
 fn show_trend(args: TrendArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Trend)?;
-    let mut store = args.store.open_to_derive()?;
+    let mut store = args.store.open_with(Store::open_to_derive)?;
     let request = HistoryRequest {
         relative: args.relative.clone(),
         includes_details: true,
@@ -472,7 +472,7 @@ struct ChangesArgs {
 /// series could be searched for the gate.
 fn show_changes(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Changes)?;
-    let mut store = args.store.open_to_derive()?;
+    let mut store = args.store.open_with(Store::open_to_derive)?;
     let request = args.series.history_request()?;
     check_metrics(&mut store, &request)?;
     let mut history = load_history(&mut store, &request)?;

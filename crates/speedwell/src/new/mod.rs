@@ -7,6 +7,7 @@ use crate::status;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use speedwell_config::escape_text;
+use speedwell_machine::process::resolve_program;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -458,19 +459,14 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
 /// # Errors
 /// Fails if no language for benchmarks is installed.
 fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
-    let installed =
-        LANGUAGES.iter().filter(|(programs, ..)| programs.iter().any(|name| is_installed(name)));
+    let is_installed = |name: &&str| resolve_program(Path::new(name)).is_ok();
+    let installed = LANGUAGES.iter().filter(|(programs, ..)| programs.iter().any(is_installed));
     let files: Vec<(PathBuf, String)> =
         installed.map(|(_, file, text)| (args.folder.join(file), (*text).to_owned())).collect();
     if files.is_empty() {
         bail!("found none of node, python3, c++, g++, clang++ in PATH");
     }
     Ok(StarterFiles { files, target: args.folder.clone(), ..StarterFiles::default() })
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Write a commented table `[suite.NAME]` for your own benchmark tool, and try it

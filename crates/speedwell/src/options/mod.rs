@@ -29,9 +29,7 @@ pub use run::{
     SelectionArgs, StudyArgs, VariantArgs, is_setting, plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
-pub use store::{
-    DashboardArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
-};
+pub use store::{DashboardArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, read_token_file};
 #[cfg(feature = "serve")]
 pub use store::{DatabaseArgs, LogFormat, mark_known};
 

@@ -5,17 +5,17 @@
 //! counts as an input. [`OutputArgs::check_inputs`] checks inputs that are known only once
 //! definition files have been read.
 
-use crate::options::env_variable;
 use crate::status;
 use anyhow::{Result, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
+use speedwell_machine::environment::env_variable;
 use speedwell_report::{
     self as report, ChartKind, ChartRequest, Document, OutputOptions, ReportFormat, ReportSubject,
     UnitChoice, Verbosity,
 };
-use speedwell_store::Store;
+use speedwell_store::{Store, sibling_path};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -257,11 +257,7 @@ fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBu
 
 /// Returns the database file and SQLite's auxiliary files.
 fn database_files(path: &Path) -> impl Iterator<Item = PathBuf> {
-    ["", "-wal", "-shm", "-journal"].into_iter().map(move |suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    })
+    ["", "-wal", "-shm", "-journal"].into_iter().map(move |suffix| sibling_path(path, suffix))
 }
 
 /// Returns the arguments that may name files to read.

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_engine::SessionRequest;
-use speedwell_machine::environment;
+use speedwell_machine::environment::{self, env_variable};
 use speedwell_model::{
     CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, SessionState, quote,
 };
@@ -17,12 +17,6 @@ use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::UploadTarget;
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
-
-/// Reads an environment variable. An empty variable counts as unset, because scripts use empty
-/// strings to omit variables.
-pub fn env_variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
 
 /// Reads the token in a file.
 ///
@@ -178,7 +172,12 @@ impl StoreArgs {
         }
     }
 
-    fn open_with(&self, open: fn(&Path) -> anyhow::Result<Store>) -> anyhow::Result<Store> {
+    /// Opens the database with `open`, a function of [`Store`] or, with `--no-save`, an empty store
+    /// in memory.
+    ///
+    /// # Errors
+    /// Fails if the database cannot be opened or is not a Speedwell database.
+    pub fn open_with(&self, open: fn(&Path) -> anyhow::Result<Store>) -> anyhow::Result<Store> {
         if self.no_save { Store::in_memory() } else { open(&self.database.database_path()?) }
     }
 
@@ -188,24 +187,6 @@ impl StoreArgs {
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_store(&self) -> anyhow::Result<Store> {
         self.open_with(Store::open)
-    }
-
-    /// Opens the database for reading. The database need not be writable. With `--no-save`, opens
-    /// an empty store in memory.
-    ///
-    /// # Errors
-    /// Fails if the database cannot be opened or is not a Speedwell database.
-    pub fn open_to_read(&self) -> anyhow::Result<Store> {
-        self.open_with(Store::open_to_read)
-    }
-
-    /// Opens the database to read and to store derived data. If the database is not writable, opens
-    /// a temporary copy. With `--no-save`, opens an empty store in memory.
-    ///
-    /// # Errors
-    /// Fails if the database cannot be opened or is not a Speedwell database.
-    pub fn open_to_derive(&self) -> anyhow::Result<Store> {
-        self.open_with(Store::open_to_derive)
     }
 
     /// Opens the database for reading if it exists. Never creates a file.

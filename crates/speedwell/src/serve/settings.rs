@@ -16,7 +16,7 @@ use speedwell_server::dashboard::project_name;
 use speedwell_server::http::token::AccessToken;
 use speedwell_store::{
     BackupLines, RestoreSummary, RetentionRules, SessionFilter, Store, StoredProject, end_backup,
-    write_backup_header,
+    sibling_path, write_backup_header,
 };
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
@@ -388,9 +388,7 @@ fn restore_all(path: &Path, mut lines: BackupLines<BufReader<&File>>) -> Result<
 /// explains why a partial store remains.
 fn remove_store(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let _ = std::fs::remove_file(name);
+        let _ = std::fs::remove_file(sibling_path(path, suffix));
     }
     let _ = std::fs::remove_dir_all(Store::projects_folder(path));
 }

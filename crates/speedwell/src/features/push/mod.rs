@@ -5,14 +5,13 @@
 //! has them. Start at [`run`]; measuring commands end with [`push_pending`].
 
 use crate::import::ImportSummary;
-use crate::options::{
-    OutputArgs, PushTarget, StoreArgs, env_variable, hide_unused, parse, read_token_file,
-};
+use crate::options::{OutputArgs, PushTarget, StoreArgs, hide_unused, parse, read_token_file};
 use crate::source::{self, FileWarnings};
 use crate::{CommandStatus, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use speedwell_formats::MetricDirections;
+use speedwell_machine::environment::env_variable;
 use speedwell_machine::process::{self, ScratchFolder};
 use speedwell_model::stored::{OutboxEntry, UploadState};
 use speedwell_model::{Session, SessionState};
