@@ -268,10 +268,8 @@ pub fn program_side(
         bail!("'{location}': {}", explain_framework(name, location));
     }
     let mut file = Path::new(".").join(file);
-    let suite_program = suite
-        .as_deref()
-        .filter(|suite| suite.keys.build.is_none())
-        .and_then(|suite| suite.keys.program.clone());
+    let unbuilt = suite.as_deref().filter(|suite| suite.keys.build.is_none());
+    let suite_program = unbuilt.and_then(|suite| suite.keys.program.clone());
     if !file.is_dir() && suite_program.is_none() {
         file = speedwell_machine::process::resolve_program(&file).with_context(context)?;
     }

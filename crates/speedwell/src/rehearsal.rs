@@ -130,10 +130,8 @@ fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metri
         names.extend([Metric::TIME, Metric::TIME_MEDIAN, Metric::TIME_P5]);
         names.extend(["user_time", "system_time"]);
     }
-    let others = names
-        .into_iter()
-        .filter(|name| *name != Metric::THROUGHPUT)
-        .map(|name| Metric::new(name, "ns", MetricDirection::Lower));
+    names.retain(|name| *name != Metric::THROUGHPUT);
+    let others = names.into_iter().map(|name| Metric::new(name, "ns", MetricDirection::Lower));
     [Metric::throughput()].into_iter().chain(others).collect()
 }
 

@@ -557,21 +557,16 @@ fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow:
 /// Returns why a gate cannot judge some series: it is unknown whether higher or lower values of a
 /// metric are better, or values are negative.
 fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec<String> {
-    let undirected: BTreeSet<&str> = searched
-        .iter()
-        .filter(|series| series.key.metric.better == MetricDirection::Unknown)
-        .map(|series| series.key.metric.name.as_str())
-        .collect();
-    let impossible_count = unsearched
-        .iter()
-        .filter(|series| matches!(series.trend.search, TrendSearch::Impossible(_)))
-        .count();
-    let mut obstacles: Vec<String> = undirected
-        .iter()
-        .map(|metric| {
-            format!("it is unknown whether lower or higher values of '{metric}' are better")
-        })
-        .collect();
+    let metrics = searched.iter().map(|series| &series.key.metric);
+    let undirected = metrics.filter(|metric| metric.better == MetricDirection::Unknown);
+    let undirected: BTreeSet<&str> = undirected.map(|metric| metric.name.as_str()).collect();
+    let explain = |metric: &&str| {
+        format!("it is unknown whether lower or higher values of '{metric}' are better")
+    };
+    let mut obstacles: Vec<String> = undirected.iter().map(explain).collect();
+    let searches = unsearched.iter().map(|series| &series.trend.search);
+    let impossible_count =
+        searches.filter(|search| matches!(search, TrendSearch::Impossible(_))).count();
     if impossible_count > 0 {
         obstacles
             .push(format!("{impossible_count} series with negative values cannot be searched"));

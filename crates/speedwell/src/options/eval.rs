@@ -396,11 +396,8 @@ impl ParameterArgs {
             let step = steps.get(index).or(steps.first()).map(String::as_str);
             let numbers = parse_range(&scan[1], &scan[2], step)
                 .with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
-            let values = numbers
-                .iter()
-                .filter_map(|text| text.parse().ok())
-                .map(ParameterValue::Number)
-                .collect();
+            let numbers = numbers.iter().filter_map(|text| text.parse().ok());
+            let values = numbers.map(ParameterValue::Number).collect();
             add(&scan[0], values).context("in --parameter-scan")?;
         }
         for pair in self.parameter_list.chunks_exact(2) {

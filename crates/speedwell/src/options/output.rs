@@ -126,12 +126,9 @@ impl OutputArgs {
     /// # Errors
     /// Fails if there is such an input.
     pub fn check_inputs<'p>(&self, inputs: impl IntoIterator<Item = &'p Path>) -> Result<()> {
-        let outputs: Vec<OutputFile> = self
-            .output
-            .iter()
-            .filter_map(|file| OutputFile::new(format!("-o {}", file.display()), file))
-            .map(OutputFile::numbered)
-            .collect();
+        let typed = |file: &PathBuf| OutputFile::new(format!("-o {}", file.display()), file);
+        let outputs = self.output.iter().filter_map(typed).map(OutputFile::numbered);
+        let outputs: Vec<OutputFile> = outputs.collect();
         if outputs.is_empty() {
             return Ok(());
         }
@@ -232,12 +229,9 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
             (_, Some(long)) => format!("--{long}"),
             _ => continue,
         };
-        outputs.extend(
-            typed_values(matches, id)
-                .iter()
-                .filter_map(|value| OutputFile::new(format!("{option} {value}"), Path::new(value)))
-                .map(OutputFile::numbered),
-        );
+        let typed = |value: &String| OutputFile::new(format!("{option} {value}"), Path::new(value));
+        let values = typed_values(matches, id);
+        outputs.extend(values.iter().filter_map(typed).map(OutputFile::numbered));
     }
     if !outputs.is_empty() {
         outputs.extend(OutputFile::new("standard output", Path::new("/dev/stdout")));

@@ -109,18 +109,13 @@ pub fn set_forge(args: &SetArgs) -> Result<CommandStatus> {
         Ok(_) => {}
     }
     let option_values = [("fail-on", &args.fail_on), ("threshold", &args.threshold)];
-    let options: Vec<(String, String)> = option_values
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
-        .collect();
+    let given = |(name, value): (&str, &Option<String>)| Some((name.to_owned(), value.clone()?));
+    let token_file = file.to_str().context("the path of the token file is not valid UTF-8")?;
     let setting = ForgeSetting {
         repository: args.repository.clone(),
-        token_file: file
-            .to_str()
-            .context("the path of the token file is not valid UTF-8")?
-            .to_owned(),
+        token_file: token_file.to_owned(),
         check: args.check.clone(),
-        options,
+        options: option_values.into_iter().filter_map(given).collect(),
     };
     parse_comparison(&options_of(&setting))?;
     let (mut project_store, mut first_store) = args.project.open_stores()?;

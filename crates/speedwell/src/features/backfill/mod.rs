@@ -293,10 +293,8 @@ fn measured_revisions(
     let is_wanted = |case: &str, metric: &str| {
         cases.contains(case) && (metric == Metric::INSTRUCTIONS) == counts_instructions
     };
-    Ok(points
-        .filter(|[case, metric, _]| is_wanted(case, metric))
-        .map(|[_, _, revision]| revision)
-        .collect())
+    let wanted = points.filter(|[case, metric, _]| is_wanted(case, metric));
+    Ok(wanted.map(|[_, _, revision]| revision).collect())
 }
 
 struct BackfillRun<'a, 'l> {
@@ -368,11 +366,8 @@ impl BackfillRun<'_, '_> {
 
     /// Returns the session options with this revision, not the checkout, as the origin.
     fn session_for(&self, revision: &Revision) -> SessionRequest {
-        let origin = self
-            .session
-            .origin
-            .clone()
-            .map(|origin| OriginRequest { revision: Some(revision.id.clone()), ..origin });
+        let of_revision = |origin| OriginRequest { revision: Some(revision.id.clone()), ..origin };
+        let origin = self.session.origin.clone().map(of_revision);
         SessionRequest { origin, ..self.session.clone() }
     }
 

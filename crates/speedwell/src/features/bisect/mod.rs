@@ -596,12 +596,9 @@ impl BisectRun<'_, '_> {
         let block_slots = first..first + block.run_count();
         let runs = self.session.runs.iter().map(|run| run.slot);
         let failures = self.session.failures.iter().filter_map(|failure| failure.slot);
+        let completed_slots = runs.chain(failures).filter(|slot| block_slots.contains(slot));
         let options = ExecuteOptions {
-            completed_slots: runs
-                .chain(failures)
-                .filter(|slot| block_slots.contains(slot))
-                .map(|slot| slot - first)
-                .collect(),
+            completed_slots: completed_slots.map(|slot| slot - first).collect(),
             ..ExecuteOptions::default()
         };
         let mut block_recorder =

@@ -436,10 +436,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else { continue };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
             let same_variant = plan.variants.iter().find(|variant| variant.name == key.variant);
-            let mut variant = same_variant
-                .or(plan.variants.first())
-                .cloned()
-                .context("the plan has no variants")?;
+            let variant = same_variant.or(plan.variants.first()).cloned();
+            let mut variant = variant.context("the plan has no variants")?;
             if variant.worktree.take().is_some() {
                 // The environment refers to another worktree. It is filled in again for the new
                 // worktree.

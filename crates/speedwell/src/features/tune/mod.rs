@@ -251,13 +251,8 @@ impl TuneArgs {
     /// Returns the command line as shown to other users.
     fn command_line(&self) -> String {
         let dashes = (!self.command.is_empty()).then(|| "--".to_owned());
-        let arguments = ["speedwell", "tune"]
-            .into_iter()
-            .map(str::to_owned)
-            .chain(self.knobs.iter().cloned())
-            .chain(dashes)
-            .chain(self.command.iter().cloned());
-        shell_words::join(arguments)
+        let words = ["speedwell", "tune"].map(str::to_owned).into_iter().chain(self.knobs.clone());
+        shell_words::join(words.chain(dashes).chain(self.command.clone()))
     }
 }
 
