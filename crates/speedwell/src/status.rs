@@ -57,12 +57,8 @@ impl CommandStatus {
     /// Returns the more severe of two statuses: an error outranks a negative answer, and an
     /// interrupt outranks both.
     pub fn worse_of(self, other: CommandStatus) -> CommandStatus {
-        let rank = |status: CommandStatus| match status {
-            CommandStatus::DONE => 0,
-            CommandStatus::NEGATIVE => 1,
-            CommandStatus::FAILED => 2,
-            _ => 3,
-        };
+        // Numbers rise with severity; all above that of an error count as an interrupt.
+        let rank = |status: CommandStatus| status.0.min(CommandStatus::FAILED.0 + 1);
         if rank(other) > rank(self) { other } else { self }
     }
 }

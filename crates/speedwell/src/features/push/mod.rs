@@ -10,6 +10,7 @@ use crate::source::{self, FileWarnings};
 use crate::{CommandStatus, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use indexmap::IndexSet;
 use speedwell_formats::MetricDirections;
 use speedwell_machine::environment::env_variable;
 use speedwell_machine::process::{self, ScratchFolder};
@@ -135,8 +136,9 @@ pub fn run(args: PushArgs) -> Result<CommandStatus> {
     }
     store.retry_uploads_now()?;
     let url = target.as_ref().map(ToString::to_string);
+    let sessions: Vec<i64> = named_sessions.finished.iter().copied().collect();
     let upload_job = UploadJob {
-        sessions: &named_sessions.finished,
+        sessions: &sessions,
         url: url.as_deref(),
         retry_time: args.wait.unwrap_or(DEFAULT_RETRY_TIME),
         is_quiet: args.output.quiet,
@@ -193,7 +195,7 @@ fn describe_item(item: &OutboxEntry) -> String {
 #[derive(Debug, Default)]
 struct NamedSessions {
     /// Sessions that can be sent, without duplicates.
-    finished: Vec<i64>,
+    finished: IndexSet<i64>,
     /// Sessions that are running or were killed.
     unfinished: Vec<i64>,
     /// Whether an unfinished session was named individually instead of as part of a range.
@@ -214,16 +216,11 @@ impl NamedSessions {
             return self.add_range(first..=last, store);
         }
         if !source.starts_with('@') {
-            self.add_numbers(import_file(source, args, store)?);
+            self.finished.extend(import_file(source, args, store)?);
             return Ok(());
         }
         let number = stored_session::find_session(store, source)?.number;
-        if store.session_state(number)? == SessionState::Running {
-            self.unfinished.push(number);
-            self.misses_named_session = true;
-        } else {
-            self.add_numbers([number]);
-        }
+        self.misses_named_session |= !self.add_session(number, store)?;
         Ok(())
     }
 
@@ -233,21 +230,20 @@ impl NamedSessions {
         numbers.retain(|number| range.contains(number));
         numbers.sort_unstable();
         for number in numbers {
-            if store.session_state(number)? == SessionState::Running {
-                self.unfinished.push(number);
-            } else {
-                self.add_numbers([number]);
-            }
+            self.add_session(number, store)?;
         }
         Ok(())
     }
 
-    fn add_numbers(&mut self, numbers: impl IntoIterator<Item = i64>) {
-        for number in numbers {
-            if !self.finished.contains(&number) {
-                self.finished.push(number);
-            }
+    /// Adds a session; returns whether it is finished.
+    fn add_session(&mut self, number: i64, store: &Store) -> Result<bool> {
+        let is_finished = store.session_state(number)? != SessionState::Running;
+        if is_finished {
+            self.finished.insert(number);
+        } else {
+            self.unfinished.push(number);
         }
+        Ok(is_finished)
     }
 
     fn report_unfinished(&self) {
