@@ -34,6 +34,7 @@ use speedwell_remote::fleet::{FleetRequest, measure_on_fleet};
 use speedwell_remote::roles;
 use speedwell_report::{self as report, ChartKind, ChartRequest, OutputOptions, ReportSubject};
 use speedwell_store::Store;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -352,11 +353,8 @@ fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> Result<()> {
     let programs = plan.variants.iter().filter_map(|variant| variant.program.as_deref());
     let experiment = plan.design.experiment.as_ref();
     let definition = experiment.map(|experiment| experiment.file.as_path());
-    let mut inputs: Vec<&Path> = files.chain(paths).chain(programs).chain(definition).collect();
-    inputs.sort_unstable();
-    inputs.dedup();
-    inputs.retain(|path| path.is_file());
-    task.output.check_inputs(inputs)
+    let inputs: BTreeSet<&Path> = files.chain(paths).chain(programs).chain(definition).collect();
+    task.output.check_inputs(inputs.into_iter().filter(|path| path.is_file()))
 }
 
 /// Rejects options that the report would reject after measuring.

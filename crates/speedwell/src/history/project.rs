@@ -236,11 +236,8 @@ pub fn store_points(store: &mut Store, number: i64) -> Result<()> {
 /// Returns the tags and notes of revisions, by revision ID.
 fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String, Vec<String>>> {
     let mut labels: HashMap<String, Vec<String>> = HashMap::new();
-    for (id, tag) in git.tags_by_commit() {
-        labels.entry(id).or_default().push(tag);
-    }
-    for (revision, text) in store.list_notes()? {
-        labels.entry(revision).or_default().push(text);
+    for (revision, label) in git.tags_by_commit().into_iter().chain(store.list_notes()?) {
+        labels.entry(revision).or_default().push(label);
     }
     Ok(labels)
 }

@@ -25,7 +25,7 @@ use speedwell_server::dashboard::{ComparisonSource, SiteState, project_name};
 use speedwell_server::http::ServerStopper;
 use speedwell_store::{CommentJob, CommentState, ForgeSetting, SessionFilter, Store};
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf, absolute};
@@ -402,13 +402,12 @@ fn order_revisions(
 ) -> Option<Ordering> {
     let leads_to = |start: &str, target: &str| {
         let mut pending = vec![start];
-        let mut visited: Vec<&str> = Vec::new();
+        let mut visited: HashSet<&str> = HashSet::new();
         while let Some(revision) = pending.pop() {
             if revision == target {
                 return true;
             }
-            if !visited.contains(&revision) {
-                visited.push(revision);
+            if visited.insert(revision) {
                 let parents_of_revision = parents.get(revision).into_iter().flatten();
                 pending.extend(parents_of_revision.map(String::as_str));
             }
