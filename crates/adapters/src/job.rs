@@ -417,6 +417,11 @@ pub struct BenchmarkJob {
 }
 
 impl BenchmarkJob {
+    /// Whether the job measures a snippet, alone or as one of several variants.
+    pub fn is_snippet(&self) -> bool {
+        matches!(self.source.kind, SourceKind::Snippet(_))
+    }
+
     /// Creates a job that only starts the program, without flags, arguments or a case.
     pub fn new(source: BenchmarkSource, label: &str) -> BenchmarkJob {
         BenchmarkJob {

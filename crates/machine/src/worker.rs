@@ -465,8 +465,7 @@ impl WorkerLink {
     /// # Errors
     /// Fails if the connection is lost, or if the handlers for interrupts cannot be installed.
     pub fn open() -> Result<WorkerLink> {
-        process::adopt_orphans();
-        process::install_handlers()?;
+        process::prepare_to_measure()?;
         WorkerGreeting::send()?;
         let (sender, messages) = mpsc::channel();
         thread::spawn(move || {

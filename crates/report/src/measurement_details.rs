@@ -26,6 +26,13 @@ pub fn report_measurement_details(
     report_measurement_details_of(&run_counts, findings)
 }
 
+impl Document {
+    /// Appends how a session was measured.
+    pub fn append_details(&mut self, session: &Session, findings: &AnalysisFindings) {
+        self.append_document(report_measurement_details(&[(None, session)], findings));
+    }
+}
+
 /// Does the same as [`report_measurement_details`], but gets the number of runs of each session as
 /// a parameter. The runs need not be in memory.
 pub(crate) fn report_measurement_details_of(

@@ -49,6 +49,5 @@ pub fn run(args: AsArgs) -> anyhow::Result<CommandStatus> {
         variable: &|name| std::env::var(name).ok(),
         measure: &execute_scripts,
     };
-    let code = compat::run_tool(&args.tool, &args.arguments, &mut console);
-    Ok(CommandStatus::from_code(code))
+    Ok(CommandStatus::from_code(compat::run_tool(&args.tool, &args.arguments, &mut console)))
 }

@@ -8,32 +8,29 @@
 
 use crate::gate::{CommandGate, every_metric};
 use crate::options::{
-    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, env_variable, hide_unused,
-    read_token_file,
+    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, hide_unused, read_token_file,
 };
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, source, status};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use speedwell_adapters::TrialMode;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_config::experiment::Experiment;
-use speedwell_machine::environment;
-use speedwell_machine::environment::GitRepository;
+use speedwell_machine::environment::{self, GitRepository, env_variable};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{ErrorText, OriginRequest, OriginSource, short_revision};
 use speedwell_report::sources::LabelledSession;
 use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat, sources};
 use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::forge::{
-    self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, PullRequestRef,
+    CommentOutcome, CommentText, CommitState, CommitStatus, ForgeClient, PullRequestRef,
     PullUpdate, ResultStamp, StatusOutcome,
 };
 use speedwell_store::{PostedComment, Store, credible_start};
 use std::cmp::Ordering;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -101,7 +98,7 @@ pub struct CommentArgs {
 /// # Errors
 /// Fails if there is no pull request, no token, or nothing to compare. In the last case, a comment
 /// that gives the reason is posted nevertheless.
-pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: CommentArgs) -> Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link =
         args.link.clone().or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
@@ -111,8 +108,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         None => build_answer(&args),
     };
     let job_origin = origin.filter(|origin| origin.source == OriginSource::Ci);
-    let job_revision = job_origin.map(|origin| origin.revision);
-    if let Some(revision) = args.commit.clone().or(job_revision) {
+    if let Some(revision) = args.commit.clone().or(job_origin.map(|origin| origin.revision)) {
         answer.stamp.revision = revision;
     }
     if let Some(link) = &link {
@@ -120,8 +116,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
             link.starts_with("https://") || link.starts_with("http://"),
             "invalid link '{link}': expected an http or https URL\nhint: --link https://..."
         );
-        let line = small_link("the job", link);
-        answer.body.push_str(&line);
+        answer.body.push_str(&small_link("the job", link));
     }
     if args.dry_run {
         status::write_stdout(&answer.body)?;
@@ -129,17 +124,13 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         let pull_request = pull_request.context(
             "no pull request given, and this is not the CI job of a pull request\nhint: name it with --on github:OWNER/NAME#12, or use --dry-run",
         )?;
-        let token = read_token(&args, &pull_request)?;
-        let client = ForgeClient::new(pull_request.clone(), token);
+        let client = ForgeClient::new(pull_request.clone(), read_token(&args, &pull_request)?);
         post_update(&client, &pull_request, &args, &answer, link);
     }
-    match answer.failure {
-        Some(failure) => Err(failure),
-        None => Ok(answer.status),
-    }
+    answer.failure.map_or(Ok(answer.status), Err)
 }
 
-fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<SecretToken> {
+fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> Result<SecretToken> {
     if let Some(path) = &args.token_file {
         return read_token_file(path);
     }
@@ -154,20 +145,16 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
 }
 
 /// Builds the comment from the user's Markdown file.
-fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
-    let mut body = String::new();
-    let result = if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut body).map(drop)
-    } else {
-        fs::read_to_string(path).map(|text| body = text)
+fn answer_from_file(path: &Path) -> Result<PullAnswer> {
+    let read = match path.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()),
+        _ => fs::read_to_string(path),
     };
-    result.with_context(|| format!("cannot read '{}'", path.display()))?;
+    let body = read.with_context(|| format!("cannot read '{}'", path.display()))?;
     ensure!(!body.trim().is_empty(), "'{}' is empty", path.display());
-    let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
-    let stamp = ResultStamp { revision: unknown_revision(), at_unix_ms };
     Ok(PullAnswer {
         body,
-        stamp,
+        stamp: result_stamp(None, unix_time_ms()),
         state: CommitState::Success,
         description: String::new(),
         status: CommandStatus::DONE,
@@ -187,7 +174,7 @@ fn build_answer(args: &CommentArgs) -> PullAnswer {
     })
 }
 
-fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<PullAnswer> {
+fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> Result<PullAnswer> {
     let sources = read_results(args, started)?;
     source::reject_identical(&sources)?;
     let labelled: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
@@ -201,15 +188,10 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
 /// Reads the given sources. By default, reads the newest session and, if that session has a single
 /// variant, @base. Sets `started` to the start time of the last source, even if another source
 /// cannot be read.
-fn read_results(
-    args: &CommentArgs,
-    started: &mut Option<i64>,
-) -> anyhow::Result<Vec<ResultSource>> {
+fn read_results(args: &CommentArgs, started: &mut Option<i64>) -> Result<Vec<ResultSource>> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let mut read_operands = |texts: &[String]| {
-        let operands = operand::parse_all(texts)?;
-        let sources =
-            source::read_sources(&operands, &selection, &mut || args.store.open_to_read());
+        let sources = source::read_sources(&operand::parse_all(texts)?, &selection, &args.store);
         let newest = sources.as_ref().ok().and_then(|sources| sources.last());
         *started = newest.map_or(*started, |newest| Some(newest.session.started_unix_ms));
         sources
@@ -237,16 +219,11 @@ fn post_update(
     answer: &PullAnswer,
     link: Option<String>,
 ) {
-    let repository = &pull_request.repository;
-    let project = repository.rsplit('/').next().unwrap_or_default();
+    let project = pull_request.repository.rsplit('/').next().unwrap_or_default();
     let context = format!("speedwell/{}", args.check);
     let update = PullUpdate {
-        comment: Some(CommentText {
-            marker: format!("speedwell:{project}:{}", args.check),
-            stamp: answer.stamp.clone(),
-            body: answer.body.clone(),
-        }),
-        status: args.status.then(|| forge::CommitStatus {
+        comment: Some(answer.comment_text(format!("speedwell:{project}:{}", args.check))),
+        status: args.status.then(|| CommitStatus {
             revision: answer.stamp.revision.clone(),
             context: context.clone(),
             state: answer.state,
@@ -255,7 +232,7 @@ fn post_update(
             link,
         }),
     };
-    let outcome = client.post_update(&update, &|first, second| order_revisions(first, second));
+    let outcome = client.post_update(&update, &order_revisions);
     if let Some(Ok(posted)) = &outcome.comment {
         if matches!(posted, CommentOutcome::Created(_) | CommentOutcome::Edited(_)) {
             store_comment(pull_request, args, answer);
@@ -272,14 +249,13 @@ fn post_update(
         });
     }
     let revision = short_revision(&answer.stamp.revision);
-    match &outcome.status {
-        Some(Ok(StatusOutcome::Set)) => {
-            status::print_note(&format!("set the status '{context}' of {revision}"));
-        }
-        Some(Ok(StatusOutcome::Outdated)) => status::print_note(&format!(
-            "kept the status '{context}' of {revision}: it shows a newer result"
-        )),
-        Some(Err(_)) | None => {}
+    if let Some(Ok(set)) = &outcome.status {
+        status::print_note(&match set {
+            StatusOutcome::Set => format!("set the status '{context}' of {revision}"),
+            StatusOutcome::Outdated => {
+                format!("kept the status '{context}' of {revision}: it shows a newer result")
+            }
+        });
     }
     for failure in outcome.into_failures() {
         status::print_warning(&format!("{failure}."));
@@ -289,16 +265,8 @@ fn post_update(
 /// Records the posted comment in the store. A failure only prints a warning, because the comment is
 /// posted.
 fn store_comment(pull_request: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
-    let comment = PostedComment {
-        forge: pull_request.forge.to_string(),
-        repository: pull_request.repository.clone(),
-        pull: pull_request.number.to_string(),
-        revision: answer.stamp.revision.clone(),
-        posted_unix_ms: unix_time_ms(),
-        text: answer.body.clone(),
-    };
-    let database = (args.store.database.database_path().ok())
-        .filter(|path| path.is_file() || Store::server_address(path).is_some());
+    let comment = answer.posted_comment(pull_request);
+    let database = args.store.database.database_path().ok().filter(|path| Store::exists(path));
     let stored =
         database.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
     if let Some(Err(error)) = stored {
@@ -337,6 +305,25 @@ pub struct PullAnswer {
     pub failure: Option<anyhow::Error>,
 }
 
+impl PullAnswer {
+    /// Returns the comment, identified by this marker.
+    pub fn comment_text(&self, marker: String) -> CommentText {
+        CommentText { marker, stamp: self.stamp.clone(), body: self.body.clone() }
+    }
+
+    /// Returns the record of the comment that was posted on a pull request.
+    pub fn posted_comment(&self, pull_request: &PullRequestRef) -> PostedComment {
+        PostedComment {
+            forge: pull_request.forge.to_string(),
+            repository: pull_request.repository.clone(),
+            pull: pull_request.number.to_string(),
+            revision: self.stamp.revision.clone(),
+            posted_unix_ms: unix_time_ms(),
+            text: self.body.clone(),
+        }
+    }
+}
+
 /// Builds the answer for a comparison. `mark` adds facts from the store to the findings.
 ///
 /// # Errors
@@ -346,7 +333,7 @@ pub fn answer_from_comparison(
     settings: &AnalysisSettings,
     fail_on: FailOn,
     mark: impl FnOnce(&mut AnalysisFindings),
-) -> anyhow::Result<PullAnswer> {
+) -> Result<PullAnswer> {
     let mut findings = sources::compare_sources(labelled, settings)?;
     mark(&mut findings);
     sources::check_rows(&findings, labelled)?;
@@ -362,19 +349,13 @@ pub fn answer_from_comparison(
     let (state, line) = commit_state(&findings, &gate);
     let description = line.unwrap_or_else(|| first_headline(&document));
     gate.add_to(&mut document, &OutputArgs::default());
-    let Some((_, newest, _)) = labelled.last() else {
-        bail!("nothing to compare");
-    };
-    let worktrees = newest.variants.iter().rev();
-    let worktree = worktrees.filter_map(|variant| variant.worktree.as_ref()).next();
+    let (_, newest, _) = labelled.last().context("nothing to compare")?;
+    let worktree = newest.variants.iter().rev().find_map(|variant| variant.worktree.as_ref());
     let variant_revision = worktree.map(|worktree| worktree.revision.clone());
     let session_revision = || newest.origin.as_ref().map(|origin| origin.revision.clone());
     Ok(PullAnswer {
         body: render_markdown(&document),
-        stamp: ResultStamp {
-            revision: variant_revision.or_else(session_revision).unwrap_or_else(unknown_revision),
-            at_unix_ms: measured_at(newest.started_unix_ms),
-        },
+        stamp: result_stamp(variant_revision.or_else(session_revision), newest.started_unix_ms),
         state,
         description,
         // Without a gate, failures do not affect the exit status, because the comment lists them.
@@ -396,10 +377,7 @@ pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
     document.push(ReportBlock::Headline(message.clone()));
     PullAnswer {
         body: render_markdown(&document),
-        stamp: ResultStamp {
-            revision: unknown_revision(),
-            at_unix_ms: u64::try_from(unix_time_ms()).unwrap_or_default(),
-        },
+        stamp: result_stamp(None, unix_time_ms()),
         state: CommitState::Error,
         description: message,
         status: CommandStatus::FAILED,
@@ -407,9 +385,11 @@ pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
     }
 }
 
-/// Placeholder for an unknown revision.
-fn unknown_revision() -> String {
-    "unknown".to_owned()
+fn result_stamp(revision: Option<String>, started_unix_ms: i64) -> ResultStamp {
+    ResultStamp {
+        revision: revision.unwrap_or_else(|| "unknown".to_owned()),
+        at_unix_ms: measured_at(started_unix_ms),
+    }
 }
 
 /// Formats a link to a page, in small print.
@@ -439,17 +419,16 @@ fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState
 }
 
 fn first_headline(document: &Document) -> String {
-    let mut headlines = document.all_blocks().into_iter().filter_map(|block| match block {
+    let headline = document.all_blocks().into_iter().find_map(|block| match block {
         ReportBlock::Headline(text) => Some(text.clone()),
         _ => None,
     });
-    headlines.next().unwrap_or_default()
+    headline.unwrap_or_default()
 }
 
 fn render_markdown(document: &Document) -> String {
     let mut text = Vec::new();
-    let renderer = ReportFormat::Markdown.file_renderer(Vec::new());
     // Writing to a vector cannot fail.
-    let _ = renderer.render(document, &mut text);
+    let _ = ReportFormat::Markdown.file_renderer(Vec::new()).render(document, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -8,7 +8,7 @@ use crate::options::{FailOn, MeasureTask, RunArgs};
 use crate::progress::ProgressDisplay;
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, operand_kind, run, source, stored_session, time};
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use speedwell_adapters::discover::{BenchmarkPart, CaseDivision, ComparisonSide};
 use speedwell_adapters::snippet::example_call;
@@ -69,7 +69,7 @@ pub struct CompareArgs {
 ///
 /// # Errors
 /// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
-pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> Result<CommandStatus> {
     let study = &args.results.study;
     let measures_values = study.x_axis.is_none() || args.targets.iter().all(|word| is_target(word));
     let divides_cases = !study.by.is_empty() && measures_values;
@@ -99,8 +99,7 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<C
          'speedwell compare a.folded b.folded' compares existing profiles"
     );
     if let Some(word) = args.targets.iter().find(|target| target.starts_with("rev:")) {
-        let explained = operand_kind::explain_revisions(word, &args.targets);
-        return Err(explained.unwrap_or_else(|| {
+        return Err(operand_kind::explain_revisions(word, &args.targets).unwrap_or_else(|| {
             anyhow!("'{word}' is unknown to git\nhint: speedwell compare --old rev:main --new rev:HEAD .")
         }));
     }
@@ -147,7 +146,7 @@ fn are_parts(kinds: &[OperandKind], operands: &[SourceOperand]) -> bool {
 }
 
 /// Measures the named benchmarks of one file or folder as variants.
-fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
+fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> Result<CommandStatus> {
     let locations = &operands[0].locations;
     if let Some(other) = operands.iter().find(|operand| operand.locations != *locations) {
         bail!(
@@ -175,10 +174,7 @@ fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<C
 }
 
 /// Returns the programs among the operands, and builds them if necessary.
-fn program_sides(
-    operands: &[SourceOperand],
-    args: &RunArgs,
-) -> anyhow::Result<Vec<ComparisonSide>> {
+fn program_sides(operands: &[SourceOperand], args: &RunArgs) -> Result<Vec<ComparisonSide>> {
     if args.execution.is_order(RunOrder::Paired) {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
         let locations: Vec<String> = locations.cloned().collect();
@@ -196,7 +192,7 @@ fn measure_sides(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     if let [only] = sides {
         let name = &only.variant.name;
         bail!(
@@ -205,15 +201,14 @@ fn measure_sides(
     }
     let task = args.measure_task();
     let mut store = task.open_store()?;
-    let plans = plan_sides(operands, sides, args)?;
-    run::execute_plans(plans, &mut store, &task)
+    run::execute_plans(plan_sides(operands, sides, args)?, &mut store, &task)
 }
 
 fn plan_sides(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
     args: &RunArgs,
-) -> anyhow::Result<PreparedPlan> {
+) -> Result<PreparedPlan> {
     let selection = args.selection.build_selection(&[], args.execution.trial_mode())?;
     let common_name = operand::common_name(operands);
     PreparedPlan::plan_sides(sides, common_name.as_deref(), &selection, &args.plan_request()?)
@@ -224,7 +219,7 @@ fn compare_with_results(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let settings = analysis_settings(args);
     let task = MeasureTask { settings: settings.clone(), ..args.measure_task() };
     let mut store = task.open_store()?;
@@ -240,8 +235,7 @@ fn compare_with_results(
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
         let read = || {
-            let store = &mut || args.results.store.open_to_read();
-            let operand = std::slice::from_ref(operand);
+            let (operand, store) = (std::slice::from_ref(operand), &args.results.store);
             source::read_with_name(operand, common_name.as_deref(), &selection, store)
         };
         others.push(if is_measured { None } else { read()?.pop() });
@@ -261,20 +255,18 @@ fn compare_with_results(
     sources::check_orders(&sources)?;
     let mut findings = analysis::compare_sources(&sources, &settings);
     args.results.store.mark_findings(&mut findings, &source_sessions(&sources));
-    let status = print_comparison(&findings, &sources, &settings, args)?;
-    Ok(ended.combine_with_gate(status))
+    Ok(ended.combine_with_gate(print_comparison(&findings, &sources, &settings, args)?))
 }
 
 fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {
     sources.iter().map(|(_, session, _)| *session).collect()
 }
 
-fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
+fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> Result<CommandStatus> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     source::check_outputs(operands, &args.results.output)?;
-    let mut sources =
-        source::read_sources(operands, &selection, &mut || args.results.store.open_to_read())
-            .map_err(|error| explain_mistake(error, operands))?;
+    let mut sources = source::read_sources(operands, &selection, &args.results.store)
+        .map_err(|error| explain_mistake(error, operands))?;
     let settings = analysis_settings(args);
     source::reject_identical(&sources)?;
     match (settings.baseline.as_deref(), &mut sources[..]) {
@@ -292,7 +284,7 @@ fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result
 }
 
 /// Moves the source with this name to the front, where the baseline is.
-fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
+fn put_first(sources: &mut [ResultSource], name: &str) -> Result<()> {
     let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
     match labels.iter().position(|label| *label == name) {
         Some(index) => sources[..=index].rotate_right(1),
@@ -315,7 +307,7 @@ fn print_comparison(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let output = args.results.output.report_settings();
     let study = args.results.study.study_choice();
     let first = sources.first();
@@ -399,7 +391,7 @@ fn compare_profiles(
     operands: &[SourceOperand],
     profiles: &[StackProfile],
     args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let ([old_name, new_name], [old, new]) = (operands, profiles) else {
         bail!(
             "cannot compare {}: expected two",

@@ -11,7 +11,7 @@ use crate::options::{
 };
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run, status};
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
 use speedwell_engine::{ExecutionArgs, MeasureRequest, PreparedPlan, SamplingRequest};
@@ -93,7 +93,7 @@ pub struct DoctorArgs {
 /// # Errors
 /// Fails if the output cannot be written. With `--calibrate` or `--builds`, also returns the errors
 /// of the command `run`.
-pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: DoctorArgs) -> Result<CommandStatus> {
     if args.calibrate {
         return calibrate_machine(&args);
     }
@@ -106,8 +106,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
         checks.push(environment::check_free_disk(&results));
     }
     let mut lines: Vec<CheckLine> = checks.iter().map(check_line).collect();
-    let calibration = args.store.calibration_of_this_machine();
-    lines.push(report::calibration_check(calibration.as_ref()));
+    lines.push(report::calibration_check(args.store.calibration_of_this_machine().as_ref()));
     let journal = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
     lines.push(report::tuned_check(journal.map(|journal| journal.knobs.join(", "))));
     // `doctor` does not check the store, so an unreadable store counts as a store without uploads.
@@ -120,7 +119,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Measures the targets against themselves and reports how well the machine is calibrated.
-fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
+fn calibrate_machine(args: &DoctorArgs) -> Result<CommandStatus> {
     ensure!(
         !args.targets.is_empty() || args.execution.resume.is_some(),
         "no target given for the calibration\nhint: name what you compare most, for example speedwell \
@@ -171,9 +170,8 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Measures the targets against themselves before and after tuning the machine.
-fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus> {
-    let pinned = args.execution.pin.as_ref();
-    let Some(tuner) = MachineTuner::new(&args.place, pinned)? else {
+fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> Result<CommandStatus> {
+    let Some(tuner) = MachineTuner::new(&args.place, args.execution.pin.as_ref())? else {
         status::print_warning(
             "No setting of this machine can be changed: 'speedwell tune --dry-run' shows why.",
         );
@@ -217,7 +215,7 @@ const BUILDS: u32 = 8;
 const RUNS_OF_BUILD: u32 = 4;
 
 /// Measures builds of the targets in several layouts and reports how much they differ.
-fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
+fn measure_builds(args: &DoctorArgs) -> Result<CommandStatus> {
     ensure!(
         !args.targets.is_empty(),
         "no target given to build\nhint: name a C++ file, for example speedwell doctor --builds memory/copy.cpp"
@@ -243,7 +241,7 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
 
 impl DoctorArgs {
     /// Builds the request that measures the targets against themselves.
-    fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
+    fn measure_request(&self) -> Result<MeasureRequest> {
         let (variants, comparison) = (VariantArgs::default(), ComparisonArgs::default());
         let order = Some(OrderRequest::Fixed(RunOrder::Blocks));
         let execution = ExecutionArgs { order, ..self.execution.clone() };
@@ -295,11 +293,7 @@ const MIN_RUNS: u32 = 8;
 const CALIBRATION_TAG: &str = "calibration";
 
 /// Plans to measure each target against itself.
-fn plan_calibration(
-    args: &DoctorArgs,
-    runs: u32,
-    task: &MeasureTask,
-) -> anyhow::Result<PreparedPlan> {
+fn plan_calibration(args: &DoctorArgs, runs: u32, task: &MeasureTask) -> Result<PreparedPlan> {
     let mut request = args.measure_request()?;
     request.variants.given = ["a", "b"].map(Variant::plain).to_vec();
     // The number of runs is set below, once the number of cases is known.
@@ -318,6 +312,5 @@ fn plan_calibration(
 
 fn differ_only_in_name(variants: &[Variant]) -> bool {
     let [a, b] = variants else { return false };
-    let named_alike = Variant { name: a.name.clone(), ..b.clone() };
-    *a == named_alike
+    *a == Variant { name: a.name.clone(), ..b.clone() }
 }

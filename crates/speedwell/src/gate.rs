@@ -4,14 +4,14 @@
 //! Start at [`CommandGate::new`] and [`reject_before_measuring`].
 
 use super::CommandStatus;
-use super::options::{FailOn, MeasureTask, OutputArgs};
+use super::options::{FailOn, MeasureTask, OutputArgs, is_for_people};
 use super::status;
 use anyhow::{bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
 use speedwell_engine::reach_warning;
-use speedwell_report::{self as report, Document, ReportFormat};
+use speedwell_report::{self as report, Document};
 use speedwell_store::Store;
 
 /// The outcome of the gate, if there is a gate, and the exit status.
@@ -42,11 +42,9 @@ impl CommandGate {
                 "with --with-own-benchmarks, each side runs its own version of the benchmark",
             );
         }
-        let failure_status = match outcome {
-            None => status::status_of_failures(&findings.failures),
-            Some(_) => CommandStatus::DONE,
-        };
-        CommandGate { outcome, status_without_failure: busy_status.worse_of(failure_status) }
+        let failures = outcome.is_none().then(|| status::status_of_failures(&findings.failures));
+        let status_without_failure = busy_status.worse_of(failures.unwrap_or_default());
+        CommandGate { outcome, status_without_failure }
     }
 
     /// Wraps an outcome that other rules determined, such as the gates of an experiment.
@@ -78,11 +76,7 @@ impl CommandGate {
         let Some(outcome) = &self.outcome else { return };
         document.gate_lines.clear();
         document.append_document(report::report_gate(outcome));
-        let is_shown = matches!(
-            output.output_format(),
-            None | Some(ReportFormat::Text | ReportFormat::Markdown)
-        );
-        if !is_shown {
+        if !is_for_people(output.output_format()) {
             status::print_note(&outcome.to_line());
         }
     }
@@ -138,10 +132,8 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
     reject_single_variant(plan.variants.len(), task.fail_on)?;
     // This check is optimistic: it assumes that every case has changed. Benjamini-Hochberg then
     // tests each case at the full level.
-    let correction = match task.settings.correction {
-        TestingCorrection::Holm => TestingCorrection::Holm,
-        TestingCorrection::BenjaminiHochberg | TestingCorrection::None => TestingCorrection::None,
-    };
+    let is_holm = task.settings.correction == TestingCorrection::Holm;
+    let correction = if is_holm { TestingCorrection::Holm } else { TestingCorrection::None };
     let settings = AnalysisSettings { correction, ..task.settings.clone() };
     if let Some(warning) = reach_warning(plan, &settings) {
         let (problem, remedy) = warning.split_once(". ").unwrap_or((&warning, ""));

@@ -7,14 +7,13 @@
 //! [`OVERVIEW`] lists the commands. Start at [`print_refusal`].
 
 use crate::{CommandStatus, status, suggest};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use speedwell_model::nearest_name;
-use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,24 +32,24 @@ pub fn typed_command(grammar: &Command) -> &Command {
 const OVERVIEW: &str = include_str!("overview.txt");
 
 /// Prints the help or the error, and returns the exit status.
-pub fn print_refusal(
-    mut error: clap::Error,
-    command: &Command,
-    arguments: &[OsString],
-) -> CommandStatus {
-    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+///
+/// `words` follow the program's name.
+pub fn print_refusal(mut error: clap::Error, command: &Command, words: &[&str]) -> CommandStatus {
     // 'help COMMAND' is about another command, which clap renders.
     let is_root = command.get_name() == "speedwell" && !matches!(words[..], ["help", _, ..]);
     // Ignore write errors: the reader of the output is gone.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if is_root => status::write_stdout(OVERVIEW),
-        ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
+        // `--help` and the command `help` show the long help.
+        ErrorKind::DisplayHelp
+            if !words.contains(&"--help") && !words.iter().take(2).any(|word| *word == "help") =>
+        {
             status::write_stdout(short_help(command))
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if is_root => {
             std::io::stderr().write_all(OVERVIEW.as_bytes()).map_err(anyhow::Error::from)
         }
-        kind => match suggest::explain_refusal(&words, command, unknown_option(&error)) {
+        kind => match suggest::explain_refusal(words, command, unknown_option(&error)) {
             Some(message) if error.use_stderr() => {
                 status::print_error(&anyhow::Error::msg(message));
                 Ok(())
@@ -78,12 +77,6 @@ fn unknown_option(error: &clap::Error) -> Option<&str> {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => Some(option.as_str()),
         _ => None,
     }
-}
-
-/// Whether the user typed `--help` or the command `help`, rather than `-h`.
-fn asks_for_long_help(arguments: &[OsString]) -> bool {
-    let is_help_command = arguments.iter().skip(1).take(2).any(|argument| argument == "help");
-    is_help_command || arguments.iter().any(|argument| argument == "--help")
 }
 
 /// Suggests a similarly named command if clap suggests none. Clap misses typos in short names, such
@@ -126,8 +119,7 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
 
 /// Whether the option has this long name or alias.
 pub fn has_name(option: &Arg, name: &str) -> bool {
-    let aliases = option.get_all_aliases().unwrap_or_default();
-    option.get_long() == Some(name) || aliases.contains(&name)
+    option.get_long() == Some(name) || option.get_all_aliases().unwrap_or_default().contains(&name)
 }
 
 /// Returns the long names of the options that are not hidden.
@@ -299,13 +291,9 @@ pub struct CompletionsArgs {
 ///
 /// # Errors
 /// Fails if standard output cannot be written to.
-pub fn print_completions(
-    args: &CompletionsArgs,
-    grammar: &Command,
-) -> anyhow::Result<CommandStatus> {
+pub fn print_completions(args: &CompletionsArgs, grammar: &Command) -> Result<CommandStatus> {
     let mut script = Vec::new();
-    let mut completed = visible_command(grammar);
-    clap_complete::generate(args.shell, &mut completed, "speedwell", &mut script);
+    clap_complete::generate(args.shell, &mut visible_command(grammar), "speedwell", &mut script);
     status::write_stdout(&script)?;
     Ok(CommandStatus::DONE)
 }
@@ -326,8 +314,7 @@ fn visible_command(command: &Command) -> Command {
 
 /// Returns the subcommands, without 'help' and hidden ones.
 fn visible_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
-    let commands = command.get_subcommands();
-    commands.filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
+    command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
 }
 
 /// Copies the option without its relations to other options. These may be hidden options, which the
@@ -375,7 +362,7 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// Fails if the folder or standard output cannot be written.
-pub fn write_manual(args: &ManArgs, mut grammar: Command) -> anyhow::Result<CommandStatus> {
+pub fn write_manual(args: &ManArgs, mut grammar: Command) -> Result<CommandStatus> {
     grammar = grammar.disable_help_subcommand(true);
     grammar.build();
     match &args.folder {
@@ -404,8 +391,7 @@ fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
 
 /// Writes the page of a command. Clap would fill the lines of the examples like a paragraph.
 fn write_page(command: &Command, page: &mut dyn Write) -> std::io::Result<()> {
-    let is_root = command.get_name() == "speedwell";
-    let (heading, text) = if is_root {
+    let (heading, text) = if command.get_name() == "speedwell" {
         ("OVERVIEW", OVERVIEW.to_owned())
     } else {
         ("EXAMPLES", examples(command).join("\n"))

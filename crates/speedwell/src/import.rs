@@ -1,13 +1,12 @@
 //! `speedwell import`: reads results of other tools, or exported results, into the store.
 
 use crate::options::{OriginArgs, OutputArgs, StoreArgs, hide_unused};
-use crate::results_file::FileWarnings;
-use crate::{CommandStatus, results_file, status};
+use crate::source::{self, FileWarnings};
+use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_adapters::discover::BenchmarkSelection;
-use speedwell_analysis::validity;
-use speedwell_analysis::validity::{KnownFacts, ValidityCheck};
+use speedwell_analysis::validity::{self, KnownFacts, ValidityCheck};
 use speedwell_formats::MetricDirections;
 use speedwell_model::{OriginSource, ParameterValue, Run, Session, StepFailure};
 use speedwell_report::{self as report, Document, ReportBlock};
@@ -59,7 +58,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let mut files = Vec::new();
     let mut warnings = FileWarnings::default();
     for file in &args.files {
-        let sessions = results_file::read(file, &better, &mut warnings)?;
+        let sessions = source::read_file_or_folder(file, &better, &mut warnings)?;
         args.check_revisions(file, &sessions)?;
         files.push((file.display().to_string(), sessions));
     }
@@ -114,8 +113,7 @@ impl ImportArgs {
                 .split_once('=')
                 .filter(|(name, _)| !name.is_empty())
                 .with_context(|| format!("in --set: cannot parse '{text}': expected NAME=VALUE"))?;
-            let is_direction = better.set_direction(name, value);
-            if !is_direction.with_context(|| format!("in --set '{text}'"))? {
+            if !better.set_direction(name, value).with_context(|| format!("in --set '{text}'"))? {
                 let value = ParameterValue::infer_value(&BenchmarkSelection::expand_number(value));
                 values.push((name.to_owned(), value));
             }

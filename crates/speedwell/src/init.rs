@@ -1,15 +1,25 @@
 //! `speedwell init`: writes a project file that names the benchmarks of the folder. Measures and
 //! executes nothing. Start at [`run`].
+//!
+//! Also adds the targets and options of the project file (`[run]` in `speedwell.toml`) to the
+//! command line of `run`, and of `compare` if it measures benchmarks ([`add_defaults`]). A typed
+//! option wins over the file, also one that excludes the file's option.
 
+use crate::help::visible_options;
 use crate::operand_kind::quote_all;
-use crate::{CommandStatus, status};
-use anyhow::{Context, bail, ensure};
-use clap::Args;
+use crate::options::is_setting;
+use crate::{CommandLine, CommandStatus, status};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, CommandFactory};
 use speedwell_adapters::discover::find_sources;
 use speedwell_adapters::{KnownAdapters, SourceKind};
-use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile};
+use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile, project_root};
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::resolve_program;
+use speedwell_model::nearest_name;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,7 +52,7 @@ const TEMPLATE: &str = include_str!("new/templates/project-file.txt");
 ///
 /// # Errors
 /// Fails if the project has a file already, has no benchmarks, or cannot be written to.
-pub fn run(args: &InitArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: &InitArgs) -> Result<CommandStatus> {
     let directory = std::env::current_dir()?;
     let folder = match &args.folder {
         Some(folder) => {
@@ -97,8 +107,7 @@ pub fn suggest_targets() -> Vec<String> {
 
 /// Explains that the command line has no targets, and completes it with those found here.
 pub fn explain_no_targets() -> String {
-    let directory = std::env::current_dir().unwrap_or_default();
-    let found = find_targets(&directory).unwrap_or_default();
+    let found = find_targets(&std::env::current_dir().unwrap_or_default()).unwrap_or_default();
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if found.is_empty() || words.is_empty() {
         return "no targets, and no benchmarks found here\nhint: 'speedwell new suite bench' writes \
@@ -117,7 +126,7 @@ pub fn explain_no_targets() -> String {
 ///
 /// # Errors
 /// Fails if the folder cannot be read, or an enclosing project file is invalid.
-fn find_targets(folder: &Path) -> anyhow::Result<Vec<String>> {
+fn find_targets(folder: &Path) -> Result<Vec<String>> {
     // An enclosing file may define adapters.
     let adapters = KnownAdapters::new(&[], folder)?;
     ProjectFile::find_file(folder)?;
@@ -158,6 +167,119 @@ fn find_targets(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(targets)
 }
 
+/// Options that make `compare` measure its targets.
+const MEASURING_OPTIONS: [&str; 3] = ["old", "variant", "by"];
+
+/// Returns the command line with the defaults of the project file after the command, and prints
+/// which defaults they are. Returns any other command line unchanged, also an invalid one.
+///
+/// # Errors
+/// Fails if the file is invalid, or has an option that the command does not accept.
+pub fn add_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>> {
+    let name = arguments.get(1).and_then(|name| name.to_str()).unwrap_or_default();
+    let Ok(directory) = std::env::current_dir() else { return Ok(arguments) };
+    let has_file =
+        || project_root(&directory).is_some_and(|root| root.join(PROJECT_FILE_NAME).is_file());
+    if !["run", "compare"].contains(&name) || !has_file() {
+        return Ok(arguments);
+    }
+    let mut grammar = CommandLine::command();
+    let Ok(matches) = grammar.try_get_matches_from_mut(&arguments) else { return Ok(arguments) };
+    let (Some(typed), Some(command)) =
+        (matches.subcommand_matches(name), grammar.find_subcommand(name))
+    else {
+        return Ok(arguments);
+    };
+    let measures = name == "run" || MEASURING_OPTIONS.iter().any(|id| is_typed(typed, id));
+    if !measures || is_typed(typed, "resume") {
+        return Ok(arguments);
+    }
+    let project = ProjectFile::find_file(&directory)?.unwrap_or_default();
+    let up =
+        directory.strip_prefix(&project.folder).map_or(0, |inside| inside.components().count());
+    let up = "../".repeat(up);
+    let file = format!("{up}{PROJECT_FILE_NAME}");
+    let mut targets = typed.get_many::<String>("targets").into_iter().flatten();
+    let mut added: Vec<String> = Vec::new();
+    if targets.all(|target| is_setting(target)) {
+        let targets = project.run.targets.iter();
+        added.extend(targets.map(|target| from_here(target, &up, &project.folder)));
+    }
+    for (key, values) in &project.run.options {
+        let id = option_id(command, key).with_context(|| format!("in '{file}'"))?;
+        if !is_typed(typed, id) {
+            added = with_option(&arguments, added, (key, values))
+                .with_context(|| format!("in '{file}': cannot use the key '{key}' of [run]"))?;
+        }
+    }
+    if added.is_empty() {
+        return Ok(arguments);
+    }
+    status::print_note(&format!("'{file}' adds: {}", quote_all(&added)));
+    Ok(inserted(&arguments, &added))
+}
+
+/// Returns the words that are to be added, with those of an option, unless a typed option excludes
+/// it.
+///
+/// # Errors
+/// Fails if the command does not accept the option.
+fn with_option(
+    arguments: &[OsString],
+    added: Vec<String>,
+    (key, values): (&str, &[String]),
+) -> Result<Vec<String>> {
+    let mut words: Vec<String> = values.iter().map(|value| format!("--{key}={value}")).collect();
+    if values.is_empty() {
+        words.push(format!("--{key}"));
+    }
+    let with_words = [&added[..], &words].concat();
+    match CommandLine::command().try_get_matches_from(inserted(arguments, &with_words)) {
+        Ok(_) => Ok(with_words),
+        Err(error) if error.kind() == ErrorKind::ArgumentConflict => Ok(added),
+        Err(error) => {
+            let message = error.to_string();
+            bail!("{}", message.lines().next().unwrap_or_default().trim_start_matches("error: "))
+        }
+    }
+}
+
+/// Whether the option was typed, rather than set by its default.
+fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// Returns the identifier of the option with this long name.
+fn option_id<'c>(command: &'c Command, key: &str) -> Result<&'c str> {
+    let mut options = command.get_arguments().filter(|option| !option.is_hide_set());
+    let found = options.find(|option| option.get_long() == Some(key));
+    found.map(|option| option.get_id().as_str()).ok_or_else(|| {
+        let hint = match nearest_name(key, &visible_options(command)) {
+            Some(name) => format!("did you mean '{name}'?"),
+            None => "its keys are 'targets' and the long options of 'speedwell run'".to_owned(),
+        };
+        anyhow!("[run] has an unknown key '{key}'\nhint: {hint}")
+    })
+}
+
+/// Inserts words after the name of the command.
+fn inserted(arguments: &[OsString], words: &[String]) -> Vec<OsString> {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    [&arguments[..2], &words, &arguments[2..]].concat()
+}
+
+/// Returns the target as it is typed in the current folder, which is `up` below the project's.
+fn from_here(target: &str, up: &str, project: &Path) -> String {
+    let is_path = project.join(target.trim_end_matches("...")).exists();
+    if !is_path || Path::new(target).is_absolute() {
+        return target.to_owned();
+    }
+    match target.strip_prefix("./") {
+        Some(inside) if !up.is_empty() => format!("{up}{inside}"),
+        _ => format!("{up}{target}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +299,23 @@ mod tests {
             assert_eq!(project.run.targets, ["bench", "./..."]);
             assert_eq!(project.run.options.len(), options, "{text}");
             assert_eq!(project.order.is_some(), options == 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn targets_are_relative_to_the_folder_of_the_file() {
+        let project = tempfile::tempdir().unwrap();
+        fs::create_dir(project.path().join("bench")).unwrap();
+        for (target, up, expected) in [
+            ("bench", "", "bench"),
+            ("bench", "../", "../bench"),
+            ("./...", "", "./..."),
+            ("./...", "../../", "../../..."),
+            ("mine:bench", "../", "mine:bench"),
+            ("len=8", "../", "len=8"),
+            ("/", "../", "/"),
+        ] {
+            assert_eq!(from_here(target, up, project.path()), expected, "{target} {up}");
         }
     }
 }

@@ -11,7 +11,17 @@ mod comment;
 mod compare;
 mod doctor;
 mod eval;
-mod features;
+/// Optional features. Each folder contains the options, command and measurement of one feature.
+/// Its analysis and report are in files of the same name in `analysis` and `report`.
+mod features {
+    pub mod backfill;
+    pub mod bisect;
+    pub mod confirm;
+    pub mod iterations;
+    pub mod push;
+    pub mod tune;
+    pub mod warmup;
+}
 mod fleet;
 mod gate;
 mod help;
@@ -25,10 +35,8 @@ mod operand_kind;
 mod options;
 mod profile_recording;
 mod progress;
-mod project_defaults;
 mod rehearsal;
 mod report;
-mod results_file;
 mod run;
 mod serve;
 mod source;
@@ -42,11 +50,13 @@ mod worker;
 pub use history::project as project_history;
 pub use status::CommandStatus;
 
+use anyhow::anyhow;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
 use speedwell_analysis::UnknownMetric;
 use speedwell_machine::environment::tune::GUARD_COMMAND;
+use speedwell_machine::process::{InterruptedEarly, is_interrupt_requested};
 use speedwell_machine::worker::WORKER_COMMAND;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -70,7 +80,7 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     Run(DeferredArgs<options::RunArgs>),
-    Time(DeferredArgs<options::TimeArgs>),
+    Time(DeferredArgs<time::TimeArgs>),
     Eval(DeferredArgs<options::EvalArgs>),
     Iterations(DeferredArgs<iterations::IterationsArgs>),
     Warmup(DeferredArgs<warmup::WarmupArgs>),
@@ -157,11 +167,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
         return conclude_command(run_internal(line.command));
     }
-    let with_defaults = project_defaults::add_defaults(replace_go_options(arguments));
-    let line = with_defaults.map_err(|error| {
-        status::print_error(&error);
-        CommandStatus::FAILED
-    });
+    let with_defaults = init::add_defaults(replace_go_options(arguments));
+    let line = with_defaults.map_err(|error| refuse(&error));
     match line.and_then(|arguments| parse_command_line(&arguments)) {
         Ok(line) => conclude_command(run_command(line.command)),
         Err(status) => status,
@@ -191,22 +198,22 @@ pub fn build_grammar() -> clap::Command {
 /// Parses the command line and checks that its output files do not conflict. If it prints help or
 /// an error message instead, it returns the exit status as an error.
 fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
-    if let Some(argument) = arguments.iter().find(|argument| argument.to_str().is_none()) {
+    let words = arguments.iter().map(|argument| argument.to_str().ok_or(argument));
+    let words: Vec<&str> = words.collect::<Result<_, _>>().map_err(|argument| {
         // Names of cases, sessions and files are stored as UTF-8.
-        status::print_error(&anyhow::anyhow!(
-            "argument {argument:?} is not valid UTF-8\nhint: rename the file"
-        ));
-        return Err(CommandStatus::FAILED);
-    }
-    let name = arguments.get(1).and_then(|name| name.to_str());
+        refuse(&anyhow!("argument {argument:?} is not valid UTF-8\nhint: rename the file"))
+    })?;
+    let typed = words.get(1..).unwrap_or_default();
     let mut grammar = CommandLine::command();
-    if name == Some("as") && arguments.get(2).is_some_and(|tool| !is_option(tool)) {
+    if let ["as", tool, ..] = typed
+        && !tool.starts_with('-')
+    {
         // Everything after the tool's name belongs to the tool, including '-h' and '--version'.
         grammar = grammar
             .mut_subcommand("as", |tool| tool.disable_help_flag(true).disable_version_flag(true));
     }
-    let lists_commands = name.is_none_or(|name| {
-        grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
+    let lists_commands = typed.first().is_none_or(|name| {
+        grammar.find_subcommand(name).is_none() && !["--version", "-V"].contains(name)
     });
     if lists_commands {
         // The list of commands shows all descriptions, so build all commands.
@@ -218,20 +225,18 @@ fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStat
     let (line, matches) = parsed.map_err(|error| {
         let formatted = error.format(&mut grammar);
         let command = if lists_commands { &grammar } else { help::typed_command(&grammar) };
-        help::print_refusal(formatted, command, arguments)
+        help::print_refusal(formatted, command, typed)
     })?;
-    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let checked = suggest::check_operands(&line.command, &words)
-        .and_then(|()| options::check_outputs(&grammar, &matches));
-    checked.map_err(|error| {
-        status::print_error(&error);
-        CommandStatus::FAILED
-    })?;
+    suggest::check_operands(&line.command, typed)
+        .and_then(|()| options::check_outputs(&grammar, &matches))
+        .map_err(|error| refuse(&error))?;
     Ok(line)
 }
 
-fn is_option(argument: &OsString) -> bool {
-    argument.to_string_lossy().starts_with('-')
+/// Prints the reason for rejecting the command line. Returns the exit status.
+fn refuse(error: &anyhow::Error) -> CommandStatus {
+    status::print_error(error);
+    CommandStatus::FAILED
 }
 
 /// Prints the error of a command, if any, and a warning about an unusual cache folder. Returns the
@@ -245,9 +250,7 @@ fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
         if let Some(line) = correct_metric(&error, std::env::args().skip(1)) {
             status::print_hint(&line);
         }
-        if speedwell_machine::process::is_interrupt_requested()
-            || error.is::<speedwell_machine::process::InterruptedEarly>()
-        {
+        if is_interrupt_requested() || error.is::<InterruptedEarly>() {
             CommandStatus::INTERRUPTED
         } else {
             CommandStatus::FAILED

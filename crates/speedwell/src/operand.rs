@@ -5,8 +5,8 @@
 //! ([`read_profiles`]), and builds programs if necessary ([`program_side`]). `operand_kind` decides
 //! what an argument names, and `source` reads results. Profiles are recognized by their content; `foreign::profile` reads the files.
 
-use crate::results_file::files_at;
-use anyhow::{Context, bail, ensure};
+use crate::source::files_at;
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};
 use speedwell_adapters::{
     KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
@@ -36,7 +36,7 @@ pub struct SourceOperand {
 ///
 /// # Errors
 /// Fails on an invalid pattern.
-pub fn parse_all(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
+pub fn parse_all(arguments: &[String]) -> Result<Vec<SourceOperand>> {
     parse_among(arguments, |argument| Path::new(argument).exists())
 }
 
@@ -45,7 +45,7 @@ pub fn parse_all(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
 /// # Errors
 /// Fails if a pattern is invalid, or an argument names anything but stored sessions.
 #[cfg(feature = "serve")]
-pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
+pub fn parse_stored(arguments: &[String]) -> Result<Vec<SourceOperand>> {
     let operands = parse_among(arguments, |_| false)?;
     for location in operands.iter().flat_map(|operand| &operand.locations) {
         ensure!(
@@ -57,10 +57,7 @@ pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> 
 }
 
 /// Parses all arguments. `is_file` tells whether a whole argument is the name of a file.
-fn parse_among(
-    arguments: &[String],
-    is_file: fn(&str) -> bool,
-) -> anyhow::Result<Vec<SourceOperand>> {
+fn parse_among(arguments: &[String], is_file: fn(&str) -> bool) -> Result<Vec<SourceOperand>> {
     let mut operands: Vec<(bool, SourceOperand)> = Vec::new();
     for argument in arguments {
         let (has_name, operand) =
@@ -91,16 +88,11 @@ fn parse_among(
 /// Returns the common name that replaces the matched parts of case names, so that cases of
 /// different operands can be compared. Returns `None` if no replacement is needed.
 pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
-    let parts: Vec<Option<&BenchmarkPart>> =
-        operands.iter().map(|operand| operand.part.as_ref()).collect();
-    discover::shared_word(&parts)
+    discover::shared_word(&operands.iter().map(|operand| operand.part.as_ref()).collect::<Vec<_>>())
 }
 
 /// Parses one argument. Returns whether the argument has a `NAME=`, and the operand.
-fn parse_argument(
-    argument: &str,
-    is_file: fn(&str) -> bool,
-) -> anyhow::Result<(bool, SourceOperand)> {
+fn parse_argument(argument: &str, is_file: fn(&str) -> bool) -> Result<(bool, SourceOperand)> {
     let (name, remainder) = split_name(argument, is_file);
     let (source, part) = match split_part(remainder, is_file) {
         Some((source, text)) => (source, Some(BenchmarkPart::parse(text)?)),
@@ -127,8 +119,7 @@ fn parse_argument(
 pub fn split_part(text: &str, is_file: fn(&str) -> bool) -> Option<(&str, &str)> {
     let splits = text.match_indices("::").map(|(index, _)| (&text[..index], &text[index + 2..]));
     let splits: Vec<(&str, &str)> = splits.filter(|_| !is_file(text)).collect();
-    let behind_file = splits.iter().find(|(source, _)| is_file(source));
-    behind_file.or(splits.first()).copied()
+    splits.iter().find(|(source, _)| is_file(source)).or(splits.first()).copied()
 }
 
 /// Splits off a name before `=`. Does not split the name of a file, or text that cannot be a name.
@@ -150,8 +141,7 @@ fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     if is_file(locations) {
         return vec![locations.to_owned()];
     }
-    let parts = locations.split(',').filter(|part| !part.is_empty());
-    parts.map(str::to_owned).collect()
+    locations.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// Shortens labels to the shortest path suffixes that differ. Equal labels get numbers. Parts of one
@@ -207,22 +197,20 @@ fn part_labels(operands: &[(bool, SourceOperand)]) -> Option<Vec<String>> {
     let value = |text: &&str| Some(text.strip_prefix(name)?.strip_prefix('=')?.to_owned());
     let values: Option<Vec<String>> = texts.iter().map(value).collect();
     let labels = values.unwrap_or_else(|| texts.iter().map(|&text| text.to_owned()).collect());
-    let distinct: HashSet<&String> = labels.iter().collect();
-    (distinct.len() == labels.len()).then_some(labels)
+    (labels.iter().collect::<HashSet<_>>().len() == labels.len()).then_some(labels)
 }
 
 /// Returns labels for the arguments: the shortest path suffixes that differ.
 fn shortest_labels(arguments: &[&str]) -> Vec<String> {
     let longest =
         arguments.iter().map(|argument| path_components(argument).len()).max().unwrap_or(1);
-    for count in 1..longest {
-        let labels: Vec<String> =
-            arguments.iter().map(|argument| path_suffix(argument, count)).collect();
-        if are_distinct(arguments, &labels) {
-            return labels;
-        }
-    }
-    arguments.iter().map(|argument| (*argument).to_owned()).collect()
+    let suffixes = |count: usize| -> Vec<String> {
+        arguments.iter().map(|argument| path_suffix(argument, count)).collect()
+    };
+    (1..longest)
+        .map(suffixes)
+        .find(|labels| are_distinct(arguments, labels))
+        .unwrap_or_else(|| arguments.iter().map(|argument| (*argument).to_owned()).collect())
 }
 
 /// Whether different arguments have different labels.
@@ -236,8 +224,7 @@ fn are_distinct(arguments: &[&str], labels: &[String]) -> bool {
 fn path_suffix(argument: &str, count: usize) -> String {
     let (path, selection) = argument.split_at(end_of_path(argument));
     let components = path_components(path);
-    let first = components.len().saturating_sub(count);
-    components[first..].join("/") + selection
+    components[components.len().saturating_sub(count)..].join("/") + selection
 }
 
 fn path_components(argument: &str) -> Vec<&str> {
@@ -259,7 +246,7 @@ pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
     reporter: ProgressReporter<'_>,
-) -> anyhow::Result<Option<ComparisonSide>> {
+) -> Result<Option<ComparisonSide>> {
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |location: &&String| is_benchmark_program(location, &adapters);
     let Some(location) = operand.locations.iter().find(is_program) else { return Ok(None) };
@@ -281,10 +268,8 @@ pub fn program_side(
         bail!("'{location}': {}", explain_framework(name, location));
     }
     let mut file = Path::new(".").join(file);
-    let suite_program = suite
-        .as_deref()
-        .filter(|suite| suite.keys.build.is_none())
-        .and_then(|suite| suite.keys.program.clone());
+    let unbuilt = suite.as_deref().filter(|suite| suite.keys.build.is_none());
+    let suite_program = unbuilt.and_then(|suite| suite.keys.program.clone());
     if !file.is_dir() && suite_program.is_none() {
         file = speedwell_machine::process::resolve_program(&file).with_context(context)?;
     }
@@ -333,13 +318,11 @@ pub fn is_executable(file: &Path) -> bool {
 ///
 /// # Errors
 /// Fails if an operand cannot be read, or if profiles are mixed with other sources.
-pub fn read_profiles(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<StackProfile>>> {
-    let mut profiles = Vec::new();
-    for operand in operands {
-        let profile =
-            read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))?;
-        profiles.push(profile);
-    }
+pub fn read_profiles(operands: &[SourceOperand]) -> Result<Option<Vec<StackProfile>>> {
+    let read = |operand: &SourceOperand| {
+        read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))
+    };
+    let profiles = operands.iter().map(read).collect::<Result<Vec<_>>>()?;
     let other = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_none());
     let first_profile = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_some());
     match (first_profile, other) {
@@ -354,7 +337,7 @@ pub fn read_profiles(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<St
 }
 
 /// Reads and adds up the profiles of one operand. Returns `None` if its files are not profiles.
-fn read_profile_of(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
+fn read_profile_of(operand: &SourceOperand) -> Result<Option<StackProfile>> {
     let mut files = Vec::new();
     for location in &operand.locations {
         // Skip stored sessions and pipes. A pipe can be read only once, by the code that reads
@@ -380,7 +363,7 @@ fn read_profile_of(operand: &SourceOperand) -> anyhow::Result<Option<StackProfil
     Ok(merged)
 }
 
-fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
+fn profile_in_file(file: &str) -> Result<Option<StackProfile>> {
     let read_context = || format!("cannot read the file '{file}'");
     // Rule out files with benchmark results first, so that none is mistaken for a profile.
     // Executable programs are not profiles, either.

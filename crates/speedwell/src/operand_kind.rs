@@ -121,8 +121,7 @@ pub fn revision_kind(name: &str) -> Option<&'static str> {
 
 /// Quotes the arguments as words of a shell command.
 pub fn quote_all<T: AsRef<str>>(arguments: &[T]) -> String {
-    let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument.as_ref())).collect();
-    quoted.join(" ")
+    arguments.iter().map(|argument| quote(argument.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Suggests `--by` if a single benchmark file and several values of a parameter are given.
@@ -162,10 +161,8 @@ fn suggest_packages(arguments: &[String]) -> anyhow::Result<()> {
     let Some(file) = arguments.iter().find(|argument| in_package(argument).is_some()) else {
         return Ok(());
     };
-    let working: Vec<String> = arguments
-        .iter()
-        .map(|argument| in_package(argument).unwrap_or_else(|| argument.clone()))
-        .collect();
+    let mended = |argument: &String| in_package(argument).unwrap_or_else(|| argument.clone());
+    let working: Vec<String> = arguments.iter().map(mended).collect();
     bail!(
         "'{file}' is part of a Go package, which is named by its folder\nhint: speedwell compare {}",
         quote_all(&working)

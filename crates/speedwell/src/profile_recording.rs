@@ -54,13 +54,13 @@ pub fn record_profiles(
         if recordings.iter().any(is_recorded) {
             continue;
         }
+        let baseline = work_baseline(&wanted_profiles_of_session, &wanted.case);
         let profile_request = ProfileRequest {
-            profiling: profiling_options(&profile),
-            requests: recorded_requests(
-                session,
-                &wanted.case,
-                work_baseline(&wanted_profiles_of_session, &wanted.case),
-            ),
+            profiling: ProfilingOptions {
+                tool: profile.tool.unwrap_or(ProfilingTool::Auto),
+                after_warmup: profile.after_warmup,
+            },
+            requests: recorded_requests(session, &wanted.case, baseline),
         };
         let recording = record_case(plan, wanted, variant, &profile_request, &mut progress)?;
         if recording.is_none() && is_interrupt_requested() {
@@ -94,13 +94,6 @@ fn requested_profile(experiment: &ExperimentDesign, is_requested: bool) -> Optio
     Some(ProfilePlan { when: ProfileCondition::Always, ..profile })
 }
 
-fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {
-    ProfilingOptions {
-        tool: profile.tool.unwrap_or(ProfilingTool::Auto),
-        after_warmup: profile.after_warmup,
-    }
-}
-
 /// Returns a warning if there are benchmark files. Their harnesses choose the amount of work by
 /// time, so two recordings would not cover the same work.
 fn files_warning(experiment: &ExperimentDesign) -> Option<String> {
@@ -115,8 +108,7 @@ fn files_warning(experiment: &ExperimentDesign) -> Option<String> {
 /// Returns the variant that determines, by its timed runs, how much work to record for a case. All
 /// pairs of the case share this amount, because a variant in two pairs is recorded only once.
 fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
-    let first = wanted.iter().find(|profile| profile.case == *case);
-    first.map_or("", |profile| &profile.pair.0)
+    wanted.iter().find(|profile| profile.case == *case).map_or("", |profile| &profile.pair.0)
 }
 
 /// Records a profile of a case and variant. Returns `None` if the case was not measured or the user

@@ -1,8 +1,7 @@
 //! Builds the text of the status line while benchmarks are prepared and measured.
 
 use crate::options::OutputArgs;
-use crate::status;
-use crate::status::StatusLine;
+use crate::status::{self, StatusLine};
 use speedwell_machine::process::current_activity;
 use speedwell_model::{SessionEvent, SessionObserver};
 use speedwell_report::{escape_controls, format_about, format_rate, remaining_time};
@@ -79,9 +78,7 @@ impl ProgressDisplay {
 
     /// Does the same as [`ProgressDisplay::new`], but shows notes unless `--quiet` is given.
     pub fn with_notes(output: &OutputArgs) -> ProgressDisplay {
-        let mut progress = ProgressDisplay::new(output);
-        progress.notes = !output.quiet;
-        progress
+        ProgressDisplay { notes: !output.quiet, ..ProgressDisplay::new(output) }
     }
 
     fn change_state(&self, event: &SessionEvent<'_>) {

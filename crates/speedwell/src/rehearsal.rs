@@ -9,17 +9,15 @@
 use crate::options::MeasureTask;
 use crate::{CommandStatus, status};
 use anyhow::bail;
+use speedwell_adapters::BenchmarkJob;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
-use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::experiment::{
     ExperimentEstimate, estimate_from_trial, estimate_loads, measuring_time,
 };
 use speedwell_engine::{PreparedPlan, describe_failure, reach_warning, try_cases};
-use speedwell_model::{
-    Case, Environment, Metric, MetricDirection, Run, Sample, Session, SessionState, StoppingDesign,
-};
+use speedwell_model::{Case, Metric, MetricDirection, Run, Sample, Session, StoppingDesign};
 use speedwell_report::session::report_requested;
 use speedwell_report::{
     self as report, CaseLine, ChartKind, OutputOptions, TrialOutcome, Verbosity, format_about,
@@ -42,8 +40,7 @@ const MAX_SIMILAR_CASES: usize = 3;
 /// Fails if the report of a session with this plan cannot be made.
 pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let settings = &task.settings;
-    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
-    let has_only_snippets = !plan.jobs.is_empty() && plan.jobs.iter().all(is_snippet);
+    let has_only_snippets = !plan.jobs.is_empty() && plan.jobs.iter().all(BenchmarkJob::is_snippet);
     if has_only_snippets && plan.design.counting.is_none() {
         let is_compared = plan.variants.len() > 1;
         report::snippet::check_snippet_unit(task.output.unit, &settings.metrics, is_compared)?;
@@ -97,27 +94,15 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
 fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
     let plan = shorten_plan(plan);
     let metrics = made_up_metrics(&plan, settings);
-    let slots = plan.slots().into_iter();
-    let runs = slots.filter(|slot| slot.ordinal < RUNS);
+    let runs = plan.slots().into_iter().filter(|slot| slot.ordinal < RUNS);
     let mut design = plan.design.clone();
     design.stopping = StoppingDesign::Fixed { runs: RUNS };
     Session {
-        id: String::new(),
-        number: None,
-        started_unix_ms: 0,
-        state: SessionState::Complete,
-        tags: Vec::new(),
-        command: Vec::new(),
         runs: runs.filter_map(|slot| made_up_run(&plan, &slot, &metrics)).collect(),
         design,
         variants: plan.variants,
         metrics,
-        environment: Environment::default(),
-        origin: None,
-        failures: Vec::new(),
-        profiles: Vec::new(),
-        calibration: None,
-        machines: Vec::new(),
+        ..Session::default()
     }
 }
 
@@ -141,15 +126,12 @@ fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
 fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metric> {
     let requested = settings.metrics.iter().map(String::as_str);
     let mut names: Vec<&str> = requested.filter(|name| *name != "all").collect();
-    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
-    if plan.jobs.iter().any(is_snippet) {
+    if plan.jobs.iter().any(BenchmarkJob::is_snippet) {
         names.extend([Metric::TIME, Metric::TIME_MEDIAN, Metric::TIME_P5]);
         names.extend(["user_time", "system_time"]);
     }
-    let others = names
-        .into_iter()
-        .filter(|name| *name != Metric::THROUGHPUT)
-        .map(|name| Metric::new(name, "ns", MetricDirection::Lower));
+    names.retain(|name| *name != Metric::THROUGHPUT);
+    let others = names.into_iter().map(|name| Metric::new(name, "ns", MetricDirection::Lower));
     [Metric::throughput()].into_iter().chain(others).collect()
 }
 
@@ -205,7 +187,11 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
             describe_time(&estimate, plan)
         ));
     }
-    Ok(print_suite_problems(plans))
+    plans.suite.warnings.iter().for_each(|warning| status::print_warning(warning));
+    for failure in &plans.suite.failures {
+        status::print_warning(&describe_failure(failure));
+    }
+    Ok(status::status_of_failures(&plans.suite.failures))
 }
 
 /// Time from which the expected duration of a session is announced.
@@ -228,8 +214,7 @@ pub fn announce_time(plans: &PreparedPlan, task: &MeasureTask) {
 /// # Errors
 /// Fails if the output cannot be written.
 pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
-    let warnings = plans.suite.warnings.iter();
-    warnings.for_each(|warning| status::print_warning(warning));
+    plans.suite.warnings.iter().for_each(|warning| status::print_warning(warning));
     let trial_result = try_cases(plans, task.execution.fail_fast, &mut task.progress_display())?;
     if trial_result.ended == SessionEnd::Complete
         && let Some(estimate) = estimate_from_trial(&plans.plan, &trial_result.lived_ns)?
@@ -248,12 +233,9 @@ pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
         failures: trial_result.failures,
         is_experiment: plans.plan.design.experiment.is_some(),
     };
-    let document = report::report_trial(&outcome, &task.output.report_settings());
-    task.output.print_document(&document)?;
-    Ok(match trial_result.ended {
-        SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
-        _ => status::status_of_failures(&outcome.failures),
-    })
+    task.output.print_document(&report::report_trial(&outcome, &task.output.report_settings()))?;
+    let failed = status::status_of_failures(&outcome.failures);
+    Ok(CommandStatus::from_session_end(trial_result.ended).worse_of(failed))
 }
 
 fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
@@ -262,21 +244,6 @@ fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     let requests = format_count(estimate.requests as usize, "request", "requests");
     let request_part = (estimate.requests > 0).then(|| format!("the time for {requests}"));
     let parts: Vec<String> = time.into_iter().chain(request_part).collect();
-    let budget = plan
-        .sampling
-        .budget_ms
-        .map(|budget| format!("; measuring ends after at most {}", format_duration(budget)));
-    parts.join(" plus ") + &budget.unwrap_or_default()
-}
-
-fn print_suite_problems(plans: &PreparedPlan) -> CommandStatus {
-    let warnings = plans.suite.warnings.iter();
-    warnings.for_each(|warning| status::print_warning(warning));
-    for failure in &plans.suite.failures {
-        status::print_warning(&describe_failure(failure));
-    }
-    match plans.suite.hard_failures().next() {
-        Some(_) => CommandStatus::FAILED,
-        None => CommandStatus::DONE,
-    }
+    let end = |budget| format!("; measuring ends after at most {}", format_duration(budget));
+    parts.join(" plus ") + &plan.sampling.budget_ms.map(end).unwrap_or_default()
 }

@@ -17,12 +17,15 @@ use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::{self as analysis, AnalysisFindings};
 use speedwell_config::experiment::Experiment;
-use speedwell_formats::node_csv::CsvLayout;
+use speedwell_formats::json_lines;
+use speedwell_formats::load_session::{load_session, merge_load_parts};
+use speedwell_formats::node_csv::{CsvLayout, sessions};
 use speedwell_model::Session;
+use speedwell_model::load::measurement::stored_loads;
 use speedwell_report::load::report_load_session;
 use speedwell_report::session::StudyChoice;
 use speedwell_report::{Document, ReportFormat, report_findings, session};
-use speedwell_store::SessionByCases;
+use speedwell_store::{SessionByCases, Store};
 use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
@@ -83,7 +86,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         return Ok(status);
     }
     source::check_outputs(&operands, &args.output)?;
-    let sources = source::read_sources(&operands, &selection, &mut || args.store.open_to_read())?;
+    let sources = source::read_sources(&operands, &selection, &args.store)?;
     if args.merge {
         return report_merged(&args, &sources);
     }
@@ -201,7 +204,7 @@ fn large_session(
         return Ok(None);
     }
     // Ignore errors: the caller then loads the session, and reports the error.
-    let Ok(store) = args.store.open_to_read() else { return Ok(None) };
+    let Ok(store) = args.store.open_with(Store::open_to_read) else { return Ok(None) };
     let Ok(resolved) = stored_session::find_session(&store, location) else { return Ok(None) };
     let selected = SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
     let stored = (&store, resolved.number);
@@ -243,7 +246,7 @@ fn large_session(
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut all_loads = Vec::new();
     for source in sources {
-        let loads = speedwell_model::load::measurement::stored_loads(&source.session)?;
+        let loads = stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
             "'{}' contains no results of a load test\nhint: speedwell load -o part.json writes one",
@@ -251,13 +254,9 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         );
         all_loads.extend(loads);
     }
-    let load = speedwell_formats::load_session::merge_load_parts(all_loads)?;
+    let load = merge_load_parts(all_loads)?;
     let findings = [analysis::load::analyze_load(&load)];
-    let merged_session = speedwell_formats::load_session::load_session(
-        "merged",
-        std::slice::from_ref(&load),
-        &mut Vec::new(),
-    )?;
+    let merged_session = load_session("merged", std::slice::from_ref(&load), &mut Vec::new())?;
     let settings = args.comparison.analysis_settings(&args.selection.metric.names, None);
     let output = args.output.report_settings();
     let document = report_load_session(&merged_session, &findings, &output, || {
@@ -270,10 +269,8 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
 fn export_session(session: &Session, kind: ReportExport) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match kind {
-        ReportExport::Jsonl => speedwell_formats::json_lines::write(session, &mut out)?,
-        ReportExport::NodeCsv => {
-            speedwell_formats::node_csv::sessions::write(session, &csv_layout(session), &mut out)?
-        }
+        ReportExport::Jsonl => json_lines::write(session, &mut out)?,
+        ReportExport::NodeCsv => sessions::write(session, &csv_layout(session), &mut out)?,
     }
     out.flush()?;
     Ok(())
@@ -286,7 +283,7 @@ fn export_by_runs(stored: &SessionByCases<'_>, kind: ReportExport) -> anyhow::Re
         ReportExport::Jsonl => stored.write_lines(&mut out)?,
         ReportExport::NodeCsv => {
             let layout = csv_layout(stored.header());
-            let mut rows = speedwell_formats::node_csv::sessions::RowWriter::new(&layout, &mut out);
+            let mut rows = sessions::RowWriter::new(&layout, &mut out);
             stored.for_each_run(&mut |run| rows.add_run(run))?;
             rows.finish()?;
         }
@@ -297,8 +294,5 @@ fn export_by_runs(stored: &SessionByCases<'_>, kind: ReportExport) -> anyhow::Re
 
 /// Returns the CSV layout for a session.
 fn csv_layout(session: &Session) -> CsvLayout {
-    match session.variants.len() {
-        1 => CsvLayout::Run,
-        _ => CsvLayout::Compare,
-    }
+    if session.variants.len() == 1 { CsvLayout::Run } else { CsvLayout::Compare }
 }

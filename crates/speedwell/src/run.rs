@@ -4,17 +4,17 @@
 //! reports a session or experiment that was just measured or is stored, and chooses the exit
 //! status; for a stored session of any size, see [`report_stored`].
 
-use crate::features::warmup::measure::{SeriesLength, plan_series};
+use crate::features::warmup::{SeriesLength, plan_series};
 use crate::gate::{CommandGate, every_metric};
-use crate::options::{FailOn, FleetArgs, MeasureTask, RunArgs};
+use crate::options::{FailOn, MeasureTask, RunArgs, fleet_request};
 use crate::profile_recording::record_profiles;
 use crate::serve::MeasuredSubject;
 use crate::stored_session::SessionSelection;
 use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::snippet::sh::is_not_started;
-use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
+use speedwell_adapters::{self as adapters, BenchmarkJob};
 use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf;
@@ -24,8 +24,7 @@ use speedwell_engine::{
     AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest,
     attach_definitions, check_plan, prepare_measurement, session_header, suggest_runs_per_build,
 };
-use speedwell_machine::process;
-use speedwell_machine::process::InterruptedEarly;
+use speedwell_machine::process::{self, InterruptedEarly};
 use speedwell_model::experiment::{ExperimentDesign, ReportOutput};
 use speedwell_model::{
     ComparedClock, DefinitionFile, Metric, RunOrder, Session, SessionEvent, SessionObserver,
@@ -35,6 +34,7 @@ use speedwell_remote::fleet::{FleetRequest, measure_on_fleet};
 use speedwell_remote::roles;
 use speedwell_report::{self as report, ChartKind, ChartRequest, OutputOptions, ReportSubject};
 use speedwell_store::Store;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// Fails if an option is invalid, a target is unknown, or the store cannot be written.
-pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: RunArgs) -> Result<CommandStatus> {
     ensure!(
         !args.execution.is_order(RunOrder::Parallel),
         "'--order parallel' needs snippets\nhint: 'speedwell eval' measures snippets"
@@ -59,8 +59,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
 /// Fails if the plans cannot be read, or the store or an output cannot be written.
 pub fn read_and_execute(
     args: &RunArgs,
-    read: impl FnOnce(&Store, &MeasureTask) -> anyhow::Result<PreparedPlan>,
-) -> anyhow::Result<CommandStatus> {
+    read: impl FnOnce(&Store, &MeasureTask) -> Result<PreparedPlan>,
+) -> Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = read(&store, &task)?;
@@ -78,7 +78,7 @@ pub fn execute_plans(
     plans: PreparedPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     ensure!(
         !task.profile || plans.plan.design.experiment.is_some(),
         "--profile needs an experiment, but these are benchmark files, whose runs do different amounts of work\nhint: 'speedwell new overhead' creates an experiment for a command; \
@@ -131,7 +131,7 @@ pub fn execute_plans(
 }
 
 /// Prints the number of a detached session, and how to follow it.
-fn report_detached(session: &Session, ended: CommandStatus) -> anyhow::Result<CommandStatus> {
+fn report_detached(session: &Session, ended: CommandStatus) -> Result<CommandStatus> {
     if ended == CommandStatus::FAILED {
         return Ok(ended);
     }
@@ -150,7 +150,7 @@ fn report_measured(
     plan: &SessionPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let number = measured.session.number.unwrap_or_default();
     let mut profiled = CommandStatus::DONE;
     let gate = if measured.in_parts {
@@ -175,7 +175,7 @@ pub fn measure_session(
     plans: PreparedPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<(Session, CommandStatus)> {
+) -> Result<(Session, CommandStatus)> {
     let (measured, status) = measure_in_parts(plans, store, task)?;
     let number = measured.session.number.unwrap_or_default();
     let session = if measured.in_parts {
@@ -191,11 +191,11 @@ fn measure_in_parts(
     plans: PreparedPlan,
     store: &mut Store,
     task: &MeasureTask,
-) -> anyhow::Result<(MeasuredSession, CommandStatus)> {
+) -> Result<(MeasuredSession, CommandStatus)> {
     check_inputs(&plans.plan, task)?;
     let fleet = match &plans.resumed {
         Some(resumed) if !store.list_shards(resumed.number)?.is_empty() => {
-            Some(FleetArgs::resumed_fleet()?)
+            Some(fleet_request(None, None)?)
         }
         _ => task.fleet.fleet_request()?,
     };
@@ -238,7 +238,7 @@ pub fn measure_plan(
     fleet: Option<&FleetRequest>,
     store: &mut Store,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<MeasuredSession> {
+) -> Result<MeasuredSession> {
     check_plan(&mut plans)?;
     if let Some(fleet) = fleet {
         plans.plan.design.keep_order("--machines");
@@ -258,7 +258,7 @@ pub fn execute_session(
     request: &SessionRequest,
     store: &mut Store,
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<MeasuredSession> {
+) -> Result<MeasuredSession> {
     let PreparedPlan { mut plan, suite, resumed, held: mut lease } = plans;
     let is_resumed = resumed.is_some();
     let (mut recorder, finished) = match resumed {
@@ -316,7 +316,7 @@ pub fn execute_session(
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
-fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
+fn store_spreads(session: &Session, store: &mut Store) -> Result<()> {
     let (Some(number), true) = (session.number, session.design.shares_builds()) else {
         return Ok(());
     };
@@ -335,7 +335,7 @@ fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
 }
 
 /// Whether no run and no failure of the session was stored.
-fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool> {
+fn has_nothing(measured: &MeasuredSession, store: &Store) -> Result<bool> {
     let number = measured.session.number.unwrap_or_default();
     Ok(!measured.in_parts
         && measured.session.runs.is_empty()
@@ -346,22 +346,19 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
 
 /// Rejects `-o` files that would replace a benchmark file, a definition file, a measured program,
 /// or a file in a snippet's search path.
-fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
+fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
     let paths = snippets.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
     let programs = plan.variants.iter().filter_map(|variant| variant.program.as_deref());
     let experiment = plan.design.experiment.as_ref();
     let definition = experiment.map(|experiment| experiment.file.as_path());
-    let mut inputs: Vec<&Path> = files.chain(paths).chain(programs).chain(definition).collect();
-    inputs.sort_unstable();
-    inputs.dedup();
-    inputs.retain(|path| path.is_file());
-    task.output.check_inputs(inputs)
+    let inputs: BTreeSet<&Path> = files.chain(paths).chain(programs).chain(definition).collect();
+    task.output.check_inputs(inputs.into_iter().filter(|path| path.is_file()))
 }
 
 /// Rejects options that the report would reject after measuring.
-fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
+fn check_report(plan: &SessionPlan, task: &MeasureTask) -> Result<()> {
     if task.study.x_axis.is_some() {
         return task.output.check_report(ReportSubject::Study);
     }
@@ -373,8 +370,7 @@ fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     if plan.design.experiment.is_some() {
         return task.output.check_report(subject);
     }
-    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
-    if plan.jobs.iter().all(is_snippet) {
+    if plan.jobs.iter().all(BenchmarkJob::is_snippet) {
         return task.output.check_report(ReportSubject::Snippets);
     }
     ensure!(
@@ -390,7 +386,7 @@ fn resume_note(
     measured: &MeasuredSession,
     store: &Store,
     task: &MeasureTask,
-) -> anyhow::Result<String> {
+) -> Result<String> {
     let number = measured.session.number.unwrap_or_default();
     let outcome = match status {
         CommandStatus::INTERRUPTED => {
@@ -411,10 +407,7 @@ fn resume_note(
 /// Formats the progress, such as `only 1 of up to 128 runs was done`. For a sequential test, the
 /// planned number is a maximum.
 fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> String {
-    let total_prefix = match stopping {
-        StoppingDesign::Fixed { .. } => "",
-        StoppingDesign::Sequential { .. } => "up to ",
-    };
+    let total_prefix = if matches!(stopping, StoppingDesign::Fixed { .. }) { "" } else { "up to " };
     let verb = if done == 1 { "was" } else { "were" };
     format!("only {done} of {total_prefix}{planned} runs {verb} done")
 }
@@ -425,7 +418,7 @@ fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> Stri
 /// # Errors
 /// Returns an error if the session does not have a requested metric, or an output cannot be
 /// written.
-pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandGate> {
+pub fn report_session(session: &Session, task: &MeasureTask) -> Result<CommandGate> {
     let settings = &task.settings;
     let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(definition) = &session.design.experiment
@@ -461,7 +454,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     let study = task.study.study_choice();
     let mut document =
         report::report_requested((session, None), &findings, &study, settings, &output)?;
-    document.append_document(report::report_measurement_details(&[(None, session)], &findings));
+    document.append_details(session, &findings);
     gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
         status::print_hint(&hint);
@@ -535,18 +528,11 @@ fn print_place(session: &Session, findings: &AnalysisFindings, task: &MeasureTas
 ///
 /// # Errors
 /// Returns an error if an output cannot be written.
-fn report_series(
-    session: &Session,
-    rule: &SteadyRule,
-    task: &MeasureTask,
-) -> anyhow::Result<CommandGate> {
+fn report_series(session: &Session, rule: &SteadyRule, task: &MeasureTask) -> Result<CommandGate> {
     let findings = warmup::analyze_warmup(session, rule, &task.settings);
     let mut document =
         report::report_warmup(&findings, &session.environment, &task.output.report_settings());
-    document.append_document(report::report_measurement_details(
-        &[(None, session)],
-        &findings.findings,
-    ));
+    document.append_details(session, &findings.findings);
     let failures = status::status_of_failures(&session.failures);
     let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
     gate.print_report(document, &task.output)?;
@@ -563,7 +549,7 @@ pub fn own_gate(
     session: &Session,
     settings: &AnalysisSettings,
     fail_on: FailOn,
-) -> anyhow::Result<Option<CommandGate>> {
+) -> Result<Option<CommandGate>> {
     if !settings.metrics.is_empty() {
         return Ok(None);
     }
@@ -588,10 +574,7 @@ pub fn own_gate(
 ///
 /// # Errors
 /// Returns an error if an output cannot be written, or the session has too many runs for the task.
-pub fn report_stored(
-    stored_session: (&Store, i64),
-    task: &MeasureTask,
-) -> anyhow::Result<CommandGate> {
+pub fn report_stored(stored_session: (&Store, i64), task: &MeasureTask) -> Result<CommandGate> {
     let (selection, output) = (SessionSelection::default(), task.output.report_settings());
     let mut gate = CommandGate::default();
     let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
@@ -623,15 +606,12 @@ fn report_experiment(
     session: &Session,
     definition: &DefinitionFile,
     task: &MeasureTask,
-) -> anyhow::Result<CommandGate> {
+) -> Result<CommandGate> {
     let experiment = Experiment::parse(definition)?;
     let findings = analyze_experiment(session, &experiment, &task.settings);
     let options = OutputOptions { flames: task.profile, ..task.output.report_settings() };
     let mut document = report::report_experiment(&findings, &experiment, &options);
-    document.append_document(report::report_measurement_details(
-        &[(None, session)],
-        &AnalysisFindings::default(),
-    ));
+    document.append_details(session, &AnalysisFindings::default());
     let mut output = task.output.clone();
     if output.output.is_empty() {
         // The file declares its charts, so all of them are requested.

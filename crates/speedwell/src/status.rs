@@ -30,10 +30,8 @@ impl CommandStatus {
     /// Returns the status of a measurement that ended this way. A measurement that stopped at its
     /// first failure counts as done, because the user requested that stop.
     pub fn from_session_end(ended: SessionEnd) -> CommandStatus {
-        match ended {
-            SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
-            SessionEnd::Failed | SessionEnd::Complete => CommandStatus::DONE,
-        }
+        let is_interrupted = ended == SessionEnd::Interrupted;
+        if is_interrupted { CommandStatus::INTERRUPTED } else { CommandStatus::DONE }
     }
 
     /// Combines the statuses of two parts of a command, one of which may be a gate. An interrupt
@@ -59,12 +57,8 @@ impl CommandStatus {
     /// Returns the more severe of two statuses: an error outranks a negative answer, and an
     /// interrupt outranks both.
     pub fn worse_of(self, other: CommandStatus) -> CommandStatus {
-        let rank = |status: CommandStatus| match status {
-            CommandStatus::DONE => 0,
-            CommandStatus::NEGATIVE => 1,
-            CommandStatus::FAILED => 2,
-            _ => 3,
-        };
+        // Numbers rise with severity; all above that of an error count as an interrupt.
+        let rank = |status: CommandStatus| status.0.min(CommandStatus::FAILED.0 + 1);
         if rank(other) > rank(self) { other } else { self }
     }
 }
@@ -117,10 +111,8 @@ fn wrap_message(text: &str, columns: usize) -> String {
             lines.push(line.to_owned());
             continue;
         }
-        let (words, command) = match line.find(": speedwell ") {
-            Some(colon) => (&line[..=colon], Some(&line[colon + 2..])),
-            None => (line, None),
-        };
+        let split_at = |colon: usize| (&line[..=colon], Some(&line[colon + 2..]));
+        let (words, command) = line.find(": speedwell ").map_or((line, None), split_at);
         let mut wrapped = String::new();
         for word in words.split(' ').chain(command) {
             let width = wrapped.chars().count() + 1 + word.chars().count();
@@ -155,11 +147,8 @@ pub fn print_hint(message: &str) {
 
 /// Returns the status for a list of failures. Skipped benchmarks are not failures.
 pub fn status_of_failures(failures: &[StepFailure]) -> CommandStatus {
-    if failures.iter().any(|failure| !failure.cause.is_skip()) {
-        CommandStatus::FAILED
-    } else {
-        CommandStatus::DONE
-    }
+    let has_failed = failures.iter().any(|failure| !failure.cause.is_skip());
+    if has_failed { CommandStatus::FAILED } else { CommandStatus::DONE }
 }
 
 /// How often the line is redrawn while nothing happens, so that elapsed times advance.
@@ -231,8 +220,7 @@ fn draw_text(text: &Arc<LineText>) {
 
 /// Replaces the current line.
 pub fn draw_line(text: &str) {
-    let width = terminal_width().saturating_sub(1);
-    let visible: String = text.chars().take(width).collect();
+    let visible: String = text.chars().take(terminal_width().saturating_sub(1)).collect();
     let mut err = std::io::stderr().lock();
     // "\x1b[K" erases to the end of the line.
     let _ = write!(err, "\r{visible}\x1b[K");

@@ -45,15 +45,14 @@ pub struct ResolvedSession {
 ///
 /// # Errors
 /// Fails if there is no such session, or git cannot find the merge base.
-pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession> {
+pub fn find_session(store: &Store, word: &str) -> Result<ResolvedSession> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let reference: SessionReference = word.parse()?;
     let reference = match &reference {
         SessionReference::Base(branch) => return find_base(store, &git, branch.as_deref()),
-        SessionReference::Revision(revision) => match git.commit_id(revision) {
-            Some(id) => SessionReference::Revision(id),
-            None => reference,
-        },
+        SessionReference::Revision(revision) => {
+            git.commit_id(revision).map_or(reference, SessionReference::Revision)
+        }
         _ => reference,
     };
     let number = store.resolve_reference(&reference)?;
@@ -65,13 +64,12 @@ pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession
 ///
 /// # Errors
 /// Fails if there is no such session, or its revision is unknown.
-pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyhow::Result<String> {
+pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> Result<String> {
     if !word.starts_with('@') {
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
     }
     let session = store.load_session(find_session(store, word)?.number)?;
-    let origin = session.origin.with_context(|| format!("'{word}' has no known revision"))?;
-    Ok(origin.revision)
+    Ok(session.origin.with_context(|| format!("'{word}' has no known revision"))?.revision)
 }
 
 /// Returns the position of a revision in the first-parent history of the branch `line`. If the
@@ -81,27 +79,20 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
 /// # Errors
 /// Fails if `word` names neither a revision nor a session, or the revision's branch did not fork
 /// from `line`.
-pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
+pub fn line_position(store: &Store, line: &str, word: &str) -> Result<u32> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = resolve_revision(store, &git, word)?;
     if let Some(position) = store.line_position(line, &revision)? {
         return Ok(position);
     }
     let fork = branch_tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
-    let position = match &fork {
-        Some(fork) => store.line_position(line, fork)?,
-        None => None,
-    };
+    let position = fork.map(|fork| store.line_position(line, &fork)).transpose()?.flatten();
     position.with_context(|| format!("'{word}' is not a revision in the history of '{line}'"))
 }
 
 /// Returns the session of the newest measured revision that is in the history of both the checkout
 /// and `branch`. Starts at their merge base and follows first parents.
-fn find_base(
-    store: &Store,
-    git: &GitRepository,
-    branch: Option<&str>,
-) -> anyhow::Result<ResolvedSession> {
+fn find_base(store: &Store, git: &GitRepository, branch: Option<&str>) -> Result<ResolvedSession> {
     let BranchFork { target, id: fork } = find_fork(git, branch)?;
     let measured = store.measured_revisions()?;
     let line = git.first_parents_of(&fork);
@@ -224,7 +215,7 @@ pub fn large_document(
 pub fn check_metrics<'s>(
     sessions: impl IntoIterator<Item = &'s Session>,
     settings: &AnalysisSettings,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let metrics = sessions.into_iter().flat_map(|session| &session.metrics);
     let names = metrics.map(|metric| metric.name.as_str());
     analysis::check_metrics(settings, names).context("in --metric")
@@ -234,7 +225,7 @@ pub fn check_metrics<'s>(
 ///
 /// # Errors
 /// Fails if the session does not have the variant.
-pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
+pub fn check_variant(session: &Session, variant: Option<&str>) -> Result<()> {
     let Some(name) = variant else { return Ok(()) };
     let names: Vec<&str> = session.variants.iter().map(|variant| variant.name.as_str()).collect();
     if !names.contains(&name) {
@@ -266,7 +257,7 @@ pub fn load_selected(
     loaded.map_or_else(|| store.load_session(number), Ok)
 }
 
-fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
+fn explain_no_plan(store: &Store, number: i64) -> Result<anyhow::Error> {
     let session = store.load_session_without_runs(number)?;
     if session.state == SessionState::Imported {
         return Ok(anyhow!("session @{number} was imported: nothing to resume"));
@@ -290,9 +281,8 @@ pub fn load_interrupted_plan(
     store: &Store,
     reference: &str,
     task: &MeasureTask,
-) -> anyhow::Result<PreparedPlan> {
-    process::adopt_orphans();
-    process::install_handlers()?;
+) -> Result<PreparedPlan> {
+    process::prepare_to_measure()?;
     let number = find_session(store, reference)?.number;
     let Some(text) = store.session_plan(number)? else {
         return Err(explain_no_plan(store, number)?);
@@ -324,7 +314,10 @@ pub fn load_interrupted_plan(
     if let Some(runs) = task.runs
         && store.load_session_without_runs(number)?.state == SessionState::Complete
     {
-        repeat_plan(&mut plan, runs);
+        // The plan becomes that of a new session.
+        plan.design.seed = draw_seed();
+        plan.design.stopping = StoppingDesign::Fixed { runs };
+        plan.sampling.runs = RunCount::Fixed(runs);
         status::print_note(&format!("{runs} new runs a side, judged without those of @{number}"));
         return Ok(PreparedPlan::new(plan, DiscoveredBenchmarks::default()));
     }
@@ -332,16 +325,9 @@ pub fn load_interrupted_plan(
     Ok(PreparedPlan { plan, suite: DiscoveredBenchmarks::default(), resumed, held: None })
 }
 
-/// Turns the plan of a complete session into that of a new one with this many runs a side.
-fn repeat_plan(plan: &mut SessionPlan, runs: u32) {
-    plan.design.seed = draw_seed();
-    plan.design.stopping = StoppingDesign::Fixed { runs };
-    plan.sampling.runs = RunCount::Fixed(runs);
-}
-
 /// Loads the finished work of a session. If the session is large, loads only the runs that the rest
 /// of the session needs.
-fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Result<ResumedSession> {
+fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> Result<ResumedSession> {
     let finished = store.finished_slots(number)?;
     // In a distributed session, the runs are not needed, because each worker knows which of its
     // cases need no more runs.
@@ -357,8 +343,7 @@ fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Resu
         runs = store.load_slot_runs(number, &plan.begun_slots(&finished))?;
         empty_slots = Some(store.empty_slots(number)?);
     }
-    let failures = session.failures.iter();
-    let failed_slots = failures.filter_map(|failure| failure.slot).collect();
+    let failed_slots = session.failures.iter().filter_map(|failure| failure.slot).collect();
     let finished = ExecuteOptions {
         completed_slots: finished,
         failed_slots,

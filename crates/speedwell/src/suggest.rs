@@ -280,8 +280,7 @@ fn duration_body<'w>(typed: &[&'w str]) -> Option<&'w str> {
 fn load_condition(word: &str) -> Option<anyhow::Result<String>> {
     (word.contains(['<', '>']) && !word.contains("://")).then(|| {
         let condition = word.parse::<LoadCondition>()?;
-        let mended = condition.mend_operator().map(|(_, mended)| mended);
-        Ok(mended.unwrap_or(condition.text))
+        Ok(condition.mend_operator().map_or(condition.text, |(_, mended)| mended))
     })
 }
 
@@ -302,8 +301,7 @@ fn complete_line(prefix: &[&str], translation: &Translation) -> Option<String> {
     }
     words.extend(translation.words.iter().cloned());
     let line = ["speedwell"].into_iter().chain(words.iter().map(String::as_str));
-    let is_accepted = CommandLine::command().try_get_matches_from(line).is_ok();
-    is_accepted.then(|| quote_all(&words))
+    CommandLine::command().try_get_matches_from(line).is_ok().then(|| quote_all(&words))
 }
 
 /// Translates the arguments of `tool` to a command line that begins with `prefix`. Returns them
@@ -440,11 +438,8 @@ fn quote_commands(words: &[&str]) -> String {
     let count = words.iter().take_while(|word| !word.starts_with('-')).count();
     let are_commands =
         words[..count].iter().all(|word| word.contains(char::is_whitespace) || is_command(word));
-    if are_commands && (count > 1 || words.len() == 1) {
-        quote_all(words)
-    } else {
-        quote(&quote_all(words))
-    }
+    let is_each = are_commands && (count > 1 || words.len() == 1);
+    if is_each { quote_all(words) } else { quote(&quote_all(words)) }
 }
 
 /// Whether the words are the name of a language, and code in it.
@@ -530,10 +525,7 @@ fn explain_time_option(typed: &[&str], unknown: &str) -> Option<String> {
         return Some(format!("unknown option '{unknown}'{hint}"));
     }
     let count = typed.iter().take_while(|word| !word.starts_with('-')).count();
-    let commands = match count {
-        0 => String::new(),
-        _ => quote_commands(&typed[..count]) + " ",
-    };
+    let commands = if count == 0 { String::new() } else { quote_commands(&typed[..count]) + " " };
     Some(format!(
         "unknown option '{unknown}': only 'eval sh', the long form of 'time', has it\n\
          hint: speedwell eval sh {commands}{}",

@@ -4,32 +4,103 @@
 //! and hints for commands without quotes. Start at [`run`].
 
 use crate::operand_kind::{quote_all, script_command};
-use crate::options::{EvalArgs, RunArgs, TimeArgs};
+use crate::options::{
+    CommandArgs, EvalArgs, MetricArgs, ParameterArgs, ResultArgs, RunArgs, SnippetArgs,
+    hide_unused, parse,
+};
 use crate::serve::MeasuredSubject;
 use crate::{CommandStatus, eval, serve};
-use anyhow::{bail, ensure};
+use anyhow::{Result, bail, ensure};
+use clap::Args;
 use speedwell_adapters::discover::similar_file;
 use speedwell_adapters::snippet::sh::unknown_command;
+use speedwell_engine::{ExecutionArgs, SamplingRequest, WarmupLength};
 use speedwell_machine::process::resolve_program;
 use speedwell_model::{SnippetLanguage, quote};
 use std::path::Path;
+
+/// Measure commands; several are compared with the first
+///
+/// Several commands are measured in randomised blocks of fresh processes, until a test decides. Options have the names
+/// that they have in hyperfine; the letters -c, -n, -p and -s have other meanings here. 'speedwell eval sh' is the long
+/// form.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("warmup", |arg| arg.value_name("N|DUR").value_parser(WarmupLength::parse)
+        .help("Executions before each run that are not measured")),
+    // In hyperfine, '-n' is a name.
+    mut_arg("samples", |arg| arg.short(None::<char>)),
+    mut_args(|arg| hide_unused(arg, "with_own_benchmarks")),
+    after_help = "Examples:
+  speedwell time 'python3 a.py' 'python3 b.py'
+  speedwell time 'sort -S {size} words' -L size 1M,16M -w 3
+  speedwell time -- grep -c needle book.txt")]
+pub struct TimeArgs {
+    /// Commands, each quoted as one argument
+    #[arg(
+        index = 1,
+        value_name = "CMD",
+        required_unless_present_any = ["program", "resume"],
+        conflicts_with = "resume"
+    )]
+    commands: Vec<String>,
+    /// After '--': a program and its arguments, as one command
+    #[arg(index = 2, last = true, value_name = "PROGRAM", conflicts_with_all = ["commands", "resume"])]
+    program: Vec<String>,
+    #[command(flatten)]
+    command_args: CommandArgs,
+    /// Run before every execution of a command, untimed
+    #[arg(long, value_name = "CMD", allow_hyphen_values = true, help_heading = "Commands")]
+    prepare: Vec<String>,
+    /// Name in tables [default: the text]
+    #[arg(long, alias = "command-name", value_name = "NAME", help_heading = "Commands")]
+    name: Vec<String>,
+    #[command(flatten)]
+    parameters: ParameterArgs,
+    #[command(flatten)]
+    metric: MetricArgs,
+    #[command(flatten)]
+    sampling: SamplingRequest,
+    /// At least N runs of every case and variant
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
+          help_heading = "Sampling")]
+    min_runs: Option<u32>,
+    /// At most N runs of every case and variant [default: see --runs]
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "runs", help_heading = "Sampling")]
+    max_runs: Option<u32>,
+    #[command(flatten)]
+    execution: ExecutionArgs,
+    #[command(flatten)]
+    results: ResultArgs,
+}
 
 /// Measures the commands.
 ///
 /// # Errors
 /// Fails if a command does not exist, an option is invalid, or the store cannot be written.
-pub fn run(args: TimeArgs) -> anyhow::Result<CommandStatus> {
-    measure_commands(args.eval_args())
+pub fn run(args: TimeArgs) -> Result<CommandStatus> {
+    let program = (!args.program.is_empty()).then(|| quote_all(&args.program));
+    measure_commands(EvalArgs {
+        language: Some(SnippetLanguage::Sh),
+        snippets: args.commands.into_iter().chain(program).collect(),
+        snippet: SnippetArgs { prepare: args.prepare, name: args.name, ..SnippetArgs::default() },
+        commands: args.command_args,
+        parameters: args.parameters,
+        sampling: args.sampling,
+        min_runs: args.min_runs,
+        max_runs: args.max_runs,
+        execution: args.execution,
+        metric: args.metric,
+        results: args.results,
+        ..EvalArgs::default()
+    })
 }
 
 /// Measures the commands in randomized blocks and compares them with the first one.
 ///
 /// # Errors
 /// Fails if a command does not exist, an option needs benchmarks, or the store cannot be written.
-pub fn compare_commands(
-    commands: Vec<String>,
-    measuring: RunArgs,
-) -> anyhow::Result<CommandStatus> {
+pub fn compare_commands(commands: Vec<String>, measuring: RunArgs) -> Result<CommandStatus> {
     ensure!(
         measuring.selection.set.is_empty() && measuring.arguments.is_empty() && !measuring.profile,
         "--set, --profile and arguments after '--' need benchmarks, but these are commands\n\
@@ -53,7 +124,7 @@ pub fn compare_commands(
     serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Session, || measure_commands(args))
 }
 
-fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {
+fn measure_commands(args: EvalArgs) -> Result<CommandStatus> {
     let commands = &args.commands;
     // The setup may build a command, and another machine or shell may have others.
     let knows_commands = commands.setup.is_empty() && commands.shell.is_none();
@@ -67,7 +138,7 @@ fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the first word of a command is neither a program nor a builtin of the shell.
-fn check_commands(commands: &[String]) -> anyhow::Result<()> {
+fn check_commands(commands: &[String]) -> Result<()> {
     for (index, command) in commands.iter().enumerate() {
         if let Some(word) = unknown_command(command) {
             let suggested = suggest_command(commands, index);

@@ -39,13 +39,19 @@ pub enum WorkerCommand {
 /// # Errors
 /// Fails if the request is invalid, or if the connection to the coordinator is lost.
 pub fn run(command: WorkerCommand) -> anyhow::Result<CommandStatus> {
-    match command {
+    match &command {
         WorkerCommand::Run => {
             experiment::serve_request(roles::perform_placed_run, roles::keep_services)?;
         }
         WorkerCommand::Load => perform_load()?,
         WorkerCommand::Role => perform_role()?,
-        WorkerCommand::Shard(args) => return perform_shards(&args),
+        WorkerCommand::Shard(args) if args.receive => receive_bundle(&args.folder)?,
+        WorkerCommand::Shard(args) if args.follow || args.read => {
+            if !worker::stream_spools(&args.folder, &args.tasks, args.follow)? {
+                return Ok(CommandStatus::from_code(STILL_RUNNING));
+            }
+        }
+        WorkerCommand::Shard(args) => worker::perform_tasks(&args.folder, &args.tasks)?,
     }
     Ok(CommandStatus::DONE)
 }
@@ -67,22 +73,4 @@ pub struct ShardArgs {
     /// Task numbers ('-': requests from stdin), or worker and spools.
     #[arg(value_name = "TASK", allow_hyphen_values = true)]
     tasks: Vec<String>,
-}
-
-/// Receives files, sends spools, or measures, depending on the flag.
-///
-/// # Errors
-/// Fails if the connection is lost, or if the folder cannot be used.
-fn perform_shards(args: &ShardArgs) -> anyhow::Result<CommandStatus> {
-    let (folder, tasks) = (&args.folder, args.tasks.as_slice());
-    match () {
-        () if args.receive => receive_bundle(folder)?,
-        () if args.follow || args.read => {
-            if !worker::stream_spools(folder, tasks, args.follow)? {
-                return Ok(CommandStatus::from_code(STILL_RUNNING));
-            }
-        }
-        () => worker::perform_tasks(folder, tasks)?,
-    }
-    Ok(CommandStatus::DONE)
 }

@@ -155,6 +155,11 @@ impl Store {
         path.to_str().filter(is_server)
     }
 
+    /// Whether there is a database at `path`. A server address counts as one.
+    pub fn exists(path: &Path) -> bool {
+        path.is_file() || Store::server_address(path).is_some()
+    }
+
     fn new(database: Database, path: &Path, copy: Option<ScratchFolder>) -> Store {
         Store { database, path: path.to_owned(), _copy: copy }
     }
@@ -391,7 +396,7 @@ fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
 }
 
 /// Returns the path of SQLite's auxiliary file with this suffix.
-fn sibling_path(path: &Path, ending: &str) -> PathBuf {
+pub fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)

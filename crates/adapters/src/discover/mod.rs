@@ -35,8 +35,8 @@ use speedwell_machine::process::{
     begin_activity, check_interrupted, is_interrupt_requested, resolve_program,
 };
 use speedwell_model::{
-    Case, DefinitionFile, FailureCause, ParameterValue, SessionEvent, SnippetLanguage, StepFailure,
-    ValueKind, Variant, nearest_name, quote,
+    Case, DefinitionFile, ParameterValue, SessionEvent, SnippetLanguage, StepFailure, ValueKind,
+    Variant, nearest_name, quote,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -612,12 +612,5 @@ impl DiscoveredBenchmarks {
             }
         }
         found
-    }
-
-    /// Failures other than skipped benchmarks.
-    pub fn hard_failures(&self) -> impl Iterator<Item = &StepFailure> {
-        self.failures
-            .iter()
-            .filter(|failure| !matches!(failure.cause, FailureCause::Skipped { .. }))
     }
 }

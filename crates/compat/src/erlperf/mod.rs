@@ -64,8 +64,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
         .map(|snippet| snippet::parse_snippet(snippet, &paths, &console.directory))
         .collect::<Result<_, String>>()
         .map_err(anyhow::Error::msg)?;
-    process::adopt_orphans();
-    process::install_handlers()?;
+    process::prepare_to_measure()?;
     // The lines printed while measuring are for people. If the report has a format for programs,
     // these lines are discarded.
     let mut nowhere = std::io::sink();

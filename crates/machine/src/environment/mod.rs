@@ -20,7 +20,7 @@ pub use activity::{
 };
 pub use check::{CheckResult, CheckState, check_free_disk, run_all_checks};
 pub use git::{BranchTip, GitError, GitRepository, REPOSITORY_VARIABLES, revision_line};
-pub use origin::{BranchFork, find_fork, find_origin};
+pub use origin::{BranchFork, env_variable, find_fork, find_origin};
 pub use programs::{ProgramVersion, program_version};
 
 use activity::{PressureResource, load_average, pressure_percent, steal_percent};

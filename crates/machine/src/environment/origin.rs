@@ -66,7 +66,9 @@ fn missing_branch_message(git: &GitRepository, name: &str) -> String {
     format!("no branch '{name}' here\nhint: {hint}")
 }
 
-fn env_variable(name: &str) -> Option<String> {
+/// Reads an environment variable. An empty variable counts as unset, because scripts use empty
+/// strings to omit variables.
+pub fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -23,7 +23,7 @@ pub use interrupt::{
 pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
     CompanionProcess, OrphanTracker, ProcessIdentity, adopt_orphans, cpu_ns_of, cpu_ns_of_others,
-    name_of, names_of, peak_rss_bytes_of, tree_of,
+    name_of, names_of, peak_rss_bytes_of, prepare_to_measure, tree_of,
 };
 pub use scheduling::{CpuSet, RealTimeGuard, TimeSlice, UnusableCpu};
 pub use scratch::{ScratchFolder, effective_user_id};

@@ -6,6 +6,7 @@
 //! we become the parent of such orphans, and so learn of them. Start at [`tree_of`],
 //! [`kill_leftovers`] and [`ProcessIdentity::current_process`].
 
+use crate::process::interrupt::install_handlers;
 use crate::process::scheduling::cpu_ns_of_process;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{
@@ -192,6 +193,15 @@ pub fn adopt_orphans() {
     if set_child_subreaper(Some(getpid())).is_ok() {
         ADOPTING.store(true, Ordering::Relaxed);
     }
+}
+
+/// Adopts orphans and installs the handlers of interrupts, as every process that measures does.
+///
+/// # Errors
+/// Fails if the handlers could not be installed.
+pub fn prepare_to_measure() -> io::Result<()> {
+    adopt_orphans();
+    install_handlers()
 }
 
 /// Kills the process group `group` and every adopted orphan. Returns the names of the orphans and

@@ -48,8 +48,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> Result<()> {
             }
         }
     }
-    process::adopt_orphans();
-    process::install_handlers()?;
+    process::prepare_to_measure()?;
     WorkerGreeting::send()?;
     remove_old_sessions(folder);
     for task in tasks {

@@ -29,10 +29,7 @@ pub fn resolve_line(
     wanted: Option<&str>,
     notes: &mut Vec<String>,
 ) -> Result<String> {
-    let line_name = match wanted {
-        Some(name) => Some(name.to_owned()),
-        None => default_branch(git)?,
-    };
+    let line_name = wanted.map_or_else(|| default_branch(git), |name| Ok(Some(name.to_owned())))?;
     let Some(name) = line_name else {
         // Without a repository, use the stored line if there is exactly one.
         return match &repository_lines(store)?[..] {
@@ -99,8 +96,7 @@ pub fn default_branch(git: &GitRepository) -> Result<Option<String>> {
 /// Returns the newest commit of a branch, local or remote.
 pub fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
     let ref_prefixes = ["refs/heads/", "refs/remotes/origin/"];
-    let tips = ref_prefixes.map(|prefix| git.commit_id(&format!("{prefix}{branch}")));
-    match tips {
+    match ref_prefixes.map(|prefix| git.commit_id(&format!("{prefix}{branch}"))) {
         [Some(local), Some(remote)] if local != remote => {
             // If the local branch is not behind, it is ahead or has diverged.
             let is_behind = git.merge_base(&local, &remote).as_ref() == Some(&local);

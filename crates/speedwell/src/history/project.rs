@@ -7,6 +7,7 @@
 
 use super::line::{branch_tip, default_branch, resolve_line, update_line};
 use anyhow::{Context, Result, bail};
+use indexmap::IndexMap;
 use regex::Regex;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SearchedTrend, TrendPoint, resume_trend, search_trend};
@@ -116,17 +117,13 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
     history.unplaced_points = reader.unplaced_points;
     history.notes.extend(reader.truncation_note());
     history.notes.extend(future_sessions(store)?);
-    for point in history.series.iter().flat_map(|series| &series.trend.points) {
-        if let std::collections::btree_map::Entry::Vacant(entry) =
-            history.machines.entry(point.machine)
-        {
-            entry.insert(store.find_machine(i64::from(point.machine))?);
-        }
-    }
-    for (&number, machine) in &history.machines {
+    let points = history.series.iter().flat_map(|series| &series.trend.points);
+    for number in points.map(|point| point.machine).collect::<BTreeSet<u32>>() {
+        let machine = store.find_machine(i64::from(number))?;
         if let Some(label) = &machine.label {
-            (history.notes).extend(shared_label_warning(store, number, label)?);
+            history.notes.extend(shared_label_warning(store, number, label)?);
         }
+        history.machines.insert(number, machine);
     }
     Ok(history)
 }
@@ -142,10 +139,8 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
     summarize_sessions(store, usize::MAX)?;
     let renames = store.list_renames()?;
     let series = store.list_series()?;
-    let selected = series.iter().filter(|series| {
-        let case = current_name(&series.key.case, &renames);
-        has_case(&case, request)
-    });
+    let selected =
+        series.iter().filter(|series| has_case(&current_name(&series.key.case, &renames), request));
     let metric_names: Vec<&str> = selected.map(|series| series.key.metric.name.as_str()).collect();
     if metric_names.is_empty() {
         // The report says that no case matches.
@@ -162,18 +157,12 @@ const FUTURE_NAMED: usize = 3;
 /// Warns about sessions dated in the future by a wrong clock.
 fn future_sessions(store: &Store) -> Result<Option<String>> {
     let sessions = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
-    let mut names = sessions
-        .iter()
-        .take(FUTURE_NAMED)
-        .map(|number| format!("@{number}"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if sessions.len() > FUTURE_NAMED {
-        names += " and more";
-    }
+    let named = sessions.iter().take(FUTURE_NAMED).map(|number| format!("@{number}"));
+    let names = named.collect::<Vec<_>>().join(", ");
+    let more = if sessions.len() > FUTURE_NAMED { " and more" } else { "" };
     Ok((!sessions.is_empty()).then(|| {
         format!(
-            "Sessions dated in the future because of a wrong clock: {names}. Their points get the date \
+            "Sessions dated in the future because of a wrong clock: {names}{more}. Their points get the date \
              at which they arrived here."
         )
     }))
@@ -257,11 +246,8 @@ pub fn store_points(store: &mut Store, number: i64) -> Result<()> {
 /// Returns the tags and notes of revisions, by revision ID.
 fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String, Vec<String>>> {
     let mut labels: HashMap<String, Vec<String>> = HashMap::new();
-    for (id, tag) in git.tags_by_commit() {
-        labels.entry(id).or_default().push(tag);
-    }
-    for (revision, text) in store.list_notes()? {
-        labels.entry(revision).or_default().push(text);
+    for (revision, label) in git.tags_by_commit().into_iter().chain(store.list_notes()?) {
+        labels.entry(revision).or_default().push(label);
     }
     Ok(labels)
 }
@@ -273,8 +259,7 @@ fn select_series(
     request: &HistoryRequest,
 ) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
     let renames = store.list_renames()?;
-    let mut selected: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
-    let mut indices: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
+    let mut selected: IndexMap<_, (SeriesKey, Vec<StoredSeries>)> = IndexMap::new();
     let stored = match &request.case {
         Some(case) if renames.is_empty() => store.series_of_case(case)?,
         _ => store.list_series()?,
@@ -293,13 +278,9 @@ fn select_series(
             metric.unit.clone(),
             metric.better == MetricDirection::Higher,
         );
-        let index = *indices.entry(identity).or_insert_with(|| {
-            selected.push((key.clone(), Vec::new()));
-            selected.len() - 1
-        });
-        selected[index].1.push(series);
+        selected.entry(identity).or_insert_with(|| (key, Vec::new())).1.push(series);
     }
-    Ok(selected)
+    Ok(selected.into_values().collect())
 }
 
 fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
@@ -314,8 +295,7 @@ fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequ
 fn has_case(case: &str, request: &HistoryRequest) -> bool {
     let filters = &request.filters;
     let has_value = |(name, value): &(String, String)| {
-        let assignment = format!(" {name}={value} ");
-        format!("{case} ").contains(&assignment)
+        format!("{case} ").contains(&format!(" {name}={value} "))
     };
     request.case.as_ref().is_none_or(|wanted| wanted == case)
         && (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
@@ -455,9 +435,7 @@ impl<'a> HistoryReader<'a> {
         members: &[StoredSeries],
         loaded: &mut LoadedSeries,
     ) -> Result<Option<SeriesTrend>> {
-        let Some(number) = members.iter().map(|series| series.number).max() else {
-            return Ok(None);
-        };
+        let number = members.iter().map(|series| series.number).max().unwrap_or_default();
         let truncated_before = self.truncated_series;
         let (mut stored, mut known_changes) = (Vec::new(), Vec::new());
         for member in members {
@@ -473,12 +451,10 @@ impl<'a> HistoryReader<'a> {
         if points.is_empty() {
             return Ok(None);
         }
-        let trend = self.search_series(store, points, members, (known_changes, is_complete))?;
-        let causes = trend
-            .changes
-            .iter()
-            .map(|change| self.find_causes(store, &trend, change))
-            .collect::<Result<_>>()?;
+        let recorded_as = is_complete.then_some(number);
+        let trend = self.search_series(store, points, members, recorded_as, known_changes)?;
+        let find_causes = |change: &RecordedChange| self.find_causes(store, &trend, change);
+        let causes = trend.changes.iter().map(find_causes).collect::<Result<_>>()?;
         let mut series = SeriesTrend {
             number,
             key,
@@ -500,29 +476,26 @@ impl<'a> HistoryReader<'a> {
         Ok(Some(series))
     }
 
-    /// Searches a series, continuing where the last search ended. Stores the changes if the series
-    /// is complete and the values are absolute.
+    /// Searches a series, continuing where the last search ended. Stores the changes under `number`
+    /// if the values are absolute. An incomplete series has no number.
     fn search_series(
         &mut self,
         store: &mut Store,
         points: Vec<TrendPoint>,
         members: &[StoredSeries],
-        (known_changes, is_complete): (Vec<RecordedChange>, bool),
+        number: Option<i64>,
+        known_changes: Vec<RecordedChange>,
     ) -> Result<SearchedTrend> {
         let ignores_benchmark_changes = self.request.ignores_benchmark_changes;
         if self.request.relative.is_some() {
             return Ok(search_trend(points, &[], ignores_benchmark_changes));
         }
-        let newest = members.iter().map(|series| series.number).max();
-        let Some(number) = newest.filter(|_| is_complete) else {
+        let Some(number) = number else {
             return Ok(search_trend(points, &known_changes, ignores_benchmark_changes));
         };
         let is_resumed = points.len() >= MIN_RESUMED_POINTS;
-        let old_states = if is_resumed {
-            store.load_detector_states(number, &self.line)?
-        } else {
-            Vec::new()
-        };
+        let old_states =
+            if is_resumed { store.load_detector_states(number, &self.line)? } else { Vec::new() };
         let mut states = old_states.clone();
         let mut trend =
             resume_trend(points, &known_changes, ignores_benchmark_changes, &mut states);
@@ -572,10 +545,8 @@ impl<'a> HistoryReader<'a> {
         series: &SeriesTrend,
         members: &[StoredSeries],
     ) -> Result<Vec<RevisionMarker>> {
-        let line_failures = match self.failures.take() {
-            Some(loaded) => loaded,
-            None => store.line_failures(&self.line)?,
-        };
+        let line_failures =
+            self.failures.take().map_or_else(|| store.line_failures(&self.line), Ok)?;
         let points = series.trend.points.iter();
         let measured: HashSet<i64> = points.map(|point| point.session).collect();
         let mut failures = Vec::new();
@@ -643,13 +614,11 @@ impl<'a> HistoryReader<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let missing: Vec<i64> = missing.into_iter().collect();
-        let placed = store.place_revisions(&self.line, &missing)?;
-        self.revisions.extend(placed.into_iter().map(
-            |(number, PlacedRevision { revision, position })| {
-                (number, position.map(|position| (position, Arc::new(revision))))
-            },
-        ));
+        let placed = store.place_revisions(&self.line, &Vec::from_iter(missing))?;
+        for (number, PlacedRevision { revision, position }) in placed {
+            let placed = position.map(|position| (position, Arc::new(revision)));
+            self.revisions.insert(number, placed);
+        }
         Ok(())
     }
 
@@ -685,8 +654,7 @@ impl<'a> HistoryReader<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let missing: Vec<i64> = missing.into_iter().collect();
-        for (facts, sessions) in store.facts_by_sessions(&missing)? {
+        for (facts, sessions) in store.facts_by_sessions(&Vec::from_iter(missing))? {
             let facts = Arc::new(facts);
             let facts_of_sessions = sessions.into_iter().map(|session| (session, facts.clone()));
             self.environment_facts.extend(facts_of_sessions);

@@ -66,8 +66,7 @@ impl LiveView {
         if self.curve.len() > SPARKLINE_LENGTH {
             self.curve.pop_front();
         }
-        let line = status_text(snapshot, &totals, &self.curve, &self.stop);
-        draw_line(&line);
+        draw_line(&status_text(snapshot, &totals, &self.curve, &self.stop));
     }
 }
 
@@ -90,10 +89,7 @@ impl SnapshotTotals {
     }
 
     fn throughput(&self) -> f64 {
-        match self.ns {
-            0 => 0.0,
-            ns => self.ok as f64 / (ns as f64 / 1e9),
-        }
+        if self.ns == 0 { 0.0 } else { self.ok as f64 / (self.ns as f64 / 1e9) }
     }
 }
 
@@ -132,11 +128,8 @@ fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
 fn draw_sparkline(values: &VecDeque<f64>) -> String {
     let maximum = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| {
-        if maximum > 0.0 {
-            HEIGHTS[((value / maximum) * (HEIGHTS.len() - 1) as f64).round() as usize]
-        } else {
-            HEIGHTS[0]
-        }
+        let share = if maximum > 0.0 { value / maximum } else { 0.0 };
+        HEIGHTS[(share * (HEIGHTS.len() - 1) as f64).round() as usize]
     };
     values.iter().map(height).collect()
 }

@@ -1,12 +1,10 @@
 //! `speedwell load`: turns options into loads, sends them, and reports the results.
 //!
 //! Start at [`run`]. This module also decides the order of the loads, and checks the options.
-//! `search.rs` sends loads at several levels of concurrency or several rates,
-//! `engine/execution/load/mod.rs` fills in defaults and runs a load, and `output.rs` writes output
-//! for programs.
+//! `search.rs` sends loads at several levels of concurrency or several rates, and
+//! `engine/execution/load/mod.rs` fills in defaults and runs a load.
 
 mod live;
-mod output;
 mod search;
 
 use crate::gate::CommandGate;
@@ -15,24 +13,27 @@ use crate::serve::MeasuredSubject;
 use crate::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
 use live::{LivePublisher, LiveView};
-use speedwell_analysis::load::analyze_load;
-use speedwell_analysis::load::gate;
+use serde_json::{Map, Value as Json, json};
+use speedwell_analysis::load::{analyze_load, gate};
 use speedwell_analysis::{AnalysisFindings, analyze_session};
 use speedwell_engine::execution::load::{
     LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, load_with_tool, run_load,
-    run_load_with_sender, stop_condition, stop_condition_with_warmup,
+    run_load_with_sender, stop_condition_with_warmup,
 };
 use speedwell_engine::{SessionRequest, draw_seed};
 use speedwell_formats::load_session::load_session;
 use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::resolve_program;
 use speedwell_machine::{environment, process};
+use speedwell_model::load::latency::{HistogramLogRow, LoadLatency, write_log};
+use speedwell_model::load::measurement::RequestRecord;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
-use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
+use speedwell_model::{Run, RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
 use speedwell_remote::load::LoadGenerators;
 use speedwell_report::load::{add_gate, gate_lines, report_load_session};
 use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, ReportSubject};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -41,44 +42,34 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// Fails if an option is invalid, or the server cannot be started or does not respond successfully.
 pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
-    process::adopt_orphans();
-    process::install_handlers()?;
+    process::prepare_to_measure()?;
     let seed = args.seed.unwrap_or_else(draw_seed);
     if args.benchmarker {
-        return output::run_as_benchmarker(args, seed);
+        return run_as_benchmarker(args, seed);
     }
     check_options(args)?;
     let request = args.load_request(seed)?;
     if args.spec.client != LoadClient::Builtin {
-        return load_with_client(args, &request);
+        return load_with_client(&request);
     }
     let dashboard = args.dashboard.then(|| args.store.database.database_path()).transpose()?;
-    serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Loads, || {
-        run_and_report(args, &request)
-    })
+    serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Loads, || run_and_report(&request))
 }
 
 /// Runs the loads, stores them and reports.
-fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
+fn run_and_report(request: &LoadRequest<'_>) -> anyhow::Result<CommandStatus> {
     let mut runs = Vec::new();
-    let sent = send_loads(request, &mut runs, &mut LoadReporter::new(args));
-    let interrupted = if process::is_interrupt_requested() {
-        CommandStatus::INTERRUPTED
-    } else {
-        CommandStatus::DONE
-    };
-    let status = match &sent {
-        Ok(()) => interrupted,
-        Err(error) => {
-            status::print_error(error);
-            interrupted.worse_of(CommandStatus::FAILED)
-        }
-    };
-    if runs.is_empty() {
-        Ok(status)
-    } else {
-        Ok(status.combine_with_gate(finish_loads(args, request, &runs)?))
+    let sent = send_loads(request, &mut runs, &mut LoadReporter::new(request.args));
+    let is_interrupted = process::is_interrupt_requested();
+    let mut status = if is_interrupted { CommandStatus::INTERRUPTED } else { CommandStatus::DONE };
+    if let Err(error) = &sent {
+        status::print_error(error);
+        status = status.worse_of(CommandStatus::FAILED);
     }
+    if runs.is_empty() {
+        return Ok(status);
+    }
+    Ok(status.combine_with_gate(finish_loads(request, &runs)?))
 }
 
 /// Sends the requested loads, until all are sent or the user interrupts. Adds them to `runs`, in
@@ -87,7 +78,7 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
 /// # Errors
 /// Fails if a load cannot be started. Then no further loads are sent.
 fn send_loads(
-    request: &LoadRequest,
+    request: &LoadRequest<'_>,
     runs: &mut Vec<LoadRun>,
     reporter: &mut LoadReporter<'_>,
 ) -> anyhow::Result<()> {
@@ -95,13 +86,9 @@ fn send_loads(
     let generators = fleet.map(|fleet| LoadGenerators::new(fleet, &request.specs)).transpose()?;
     let mut sender = LoadSender { seed: request.seed, generators, reporter };
     if request.mode != LoadMode::AsSpecified {
-        return search::run_visits(request, runs, &mut |spec, level, shows_probe| {
-            let run = sender.send_load(spec, stop_condition(spec), shows_probe)?;
-            print_level(sender.reporter.args, level, run.measured.throughput());
-            Ok(run)
-        });
+        return search::run_visits(request, runs, &mut sender);
     }
-    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+    for turn in plan_turns(request.specs.len(), request.args.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let mut run = sender.send_load(spec, stop_condition_with_warmup(spec), true)?;
         (run.round, run.slot) = (turn.round, turn.slot);
@@ -152,17 +139,13 @@ impl LoadSender<'_, '_> {
 }
 
 /// Stores and reports the results.
-fn finish_loads(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-) -> anyhow::Result<CommandStatus> {
-    let gate = report_loads(args, request, runs)?;
+fn finish_loads(request: &LoadRequest<'_>, runs: &[LoadRun]) -> anyhow::Result<CommandStatus> {
+    let gate = report_loads(request, runs)?;
     let outcome = match request.mode {
         LoadMode::AsSpecified => {
             runs.iter().map(load_status).fold(CommandStatus::DONE, CommandStatus::worse_of)
         }
-        _ => search::search_status(args, &request.mode, runs),
+        _ => search::search_status(request, runs),
     };
     Ok(outcome.combine_with_gate(gate))
 }
@@ -180,17 +163,13 @@ fn load_status(run: &LoadRun) -> CommandStatus {
 }
 
 /// Writes the requested files, and stores and reports the results. Returns the answer of the gate.
-fn report_loads(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-) -> anyhow::Result<CommandStatus> {
-    output::write(args, runs)?;
+fn report_loads(request: &LoadRequest<'_>, runs: &[LoadRun]) -> anyhow::Result<CommandStatus> {
+    let args = request.args;
+    write_files(args, runs)?;
     let findings: Vec<_> = runs.iter().map(analyze_load).collect();
     let decisive =
         findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
-    let decisive: Vec<_> = decisive.cloned().collect();
-    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
+    let conditions = gate::judge_conditions(&args.fail_on, &decisive.cloned().collect::<Vec<_>>());
     let mut session = build_session(request, runs, &args.store.session_request(&args.origin))?;
     // Later reports of the session show the result of the gate, too.
     session.design.gate_lines = gate_lines(&conditions);
@@ -201,10 +180,7 @@ fn report_loads(
     let mut document = report_load_session(&session, &findings, &output, || {
         report::report_findings(&analyze_session(&session, &settings), &output)
     })?;
-    document.append_document(report::report_measurement_details(
-        &[(None, &session)],
-        &AnalysisFindings::default(),
-    ));
+    document.append_details(&session, &AnalysisFindings::default());
     add_gate(&conditions, &mut document);
     let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
     args.output.print_document(&document)?;
@@ -225,7 +201,7 @@ fn report_loads(
 /// # Errors
 /// Fails if there are no loads.
 fn build_session(
-    request: &LoadRequest,
+    request: &LoadRequest<'_>,
     runs: &[LoadRun],
     session_request: &SessionRequest,
 ) -> anyhow::Result<Session> {
@@ -248,7 +224,7 @@ fn build_session(
             order: RunOrder::Blocks,
             stopping: StoppingDesign::Fixed { runs: rounds.unwrap_or(1) },
             seed: request.seed,
-            conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
+            conditions: request.args.fail_on.iter().map(|c| c.text.clone()).collect(),
             steady: None,
             runs_per_block: 1,
             baseline: baseline.unwrap_or_default(),
@@ -355,7 +331,8 @@ fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &
 }
 
 /// Runs the load with another tool, stores its results, and shows them.
-fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
+fn load_with_client(request: &LoadRequest<'_>) -> anyhow::Result<CommandStatus> {
+    let args = request.args;
     let mut reporter = LoadReporter { args, live: None, publisher: None };
     let session_request = args.store.session_request(&args.origin);
     let session = load_with_tools(request, &session_request, &mut reporter)?;
@@ -378,42 +355,33 @@ fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Co
 /// # Errors
 /// Fails if the tool is missing, cannot send this load, or does not report its results.
 fn load_with_tools(
-    request: &LoadRequest,
+    request: &LoadRequest<'_>,
     session_request: &SessionRequest,
     reporter: &mut LoadReporter<'_>,
 ) -> anyhow::Result<Session> {
     let mut sessions = Vec::new();
-    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+    for turn in plan_turns(request.specs.len(), request.args.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let mut notify = |notice: LoadNotice<'_>| reporter.show_notice(notice);
-        match load_with_tool(None, spec, request.seed, &mut notify)? {
-            Some(session) => sessions.push((session, None)),
-            None => break,
-        }
+        let Some(session) = load_with_tool(None, spec, request.seed, &mut notify)? else { break };
+        sessions.push((session, None));
     }
-    let state = if process::is_interrupt_requested() {
-        SessionState::Interrupted
-    } else {
-        SessionState::Complete
-    };
+    let is_interrupted = process::is_interrupt_requested();
+    let state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };
     process::clear_interrupt();
     if sessions.is_empty() {
         return Err(process::InterruptedEarly.into());
     }
     let tool = request.specs[0].client.name();
-    let program = resolve_program(Path::new(tool)).ok();
-    let programs: Vec<_> = program
-        .map(|path| {
-            let version = environment::program_version(&path).text;
-            (tool.to_owned(), path, version)
-        })
-        .into_iter()
-        .collect();
+    let program = resolve_program(Path::new(tool)).ok().map(|path| {
+        let version = environment::program_version(&path).text;
+        (tool.to_owned(), path, version)
+    });
     Ok(Session {
         state,
         tags: session_request.tags.clone(),
         command: session_request.command.clone(),
-        environment: session_request.capture_environment(&programs),
+        environment: session_request.capture_environment(program.as_slice()),
         origin: session_request.find_origin(),
         ..speedwell_formats::merge_sessions(tool, sessions)?
     })
@@ -492,5 +460,173 @@ fn report_subject(args: &LoadArgs) -> ReportSubject {
         LoadMode::Rate => ReportSubject::LoadRates,
         LoadMode::Concurrency(_) | LoadMode::Levels(_) => ReportSubject::LoadLevels,
         LoadMode::AsSpecified => ReportSubject::Loads,
+    }
+}
+
+/// Columns of the request log. Times are nanoseconds since the start of the load.
+const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end_ns,outcome,status,\
+                       body_bytes,wire_bytes,is_reused";
+
+/// Writes the request logs and histograms. From the second load on, file names get a number.
+///
+/// # Errors
+/// Fails if a file cannot be written.
+fn write_files(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
+    for (index, run) in runs.iter().enumerate() {
+        if let Some(file) = &args.log_requests {
+            let file = report::numbered_path(file, index);
+            write_requests(&file, run)
+                .with_context(|| format!("cannot write requests to '{}'", file.display()))?;
+        }
+        if let Some(file) = &args.hdr {
+            let file = report::numbered_path(file, index);
+            std::fs::write(&file, histogram_log(run)?)
+                .with_context(|| format!("cannot write histograms to '{}'", file.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::fs::File::create(file)?);
+    writeln!(out, "{COLUMNS}")?;
+    for row in &run.measured.rows {
+        let kind = run.requested.kinds.get(usize::from(row.kind));
+        writeln!(out, "{}", request_row(row, kind.map_or("", |kind| &kind.name)))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn request_row(row: &RequestRecord, kind: &str) -> String {
+    let or_empty = |ns: Option<u64>| ns.map_or(String::new(), |ns| ns.to_string());
+    let fields = [
+        row.index.to_string(),
+        report::quote_field(kind),
+        or_empty(row.intended_ns),
+        row.begun_ns.to_string(),
+        or_empty(row.sent_ns),
+        or_empty(row.first_byte_ns),
+        row.end_ns.to_string(),
+        row.outcome.name().to_owned(),
+        or_empty(Some(u64::from(row.status)).filter(|status| *status > 0)),
+        row.body_bytes.to_string(),
+        row.wire_bytes.to_string(),
+        row.is_reused.to_string(),
+    ];
+    fields.join(",")
+}
+
+/// Formats all histograms of a load. Service times and times to the first byte are separate for
+/// each outcome. Only an open load has response times and lags.
+fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
+    let measured = &run.measured;
+    let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
+    let latency = &measured.totals.latency;
+    let mut rows = Vec::new();
+    for (outcome, times) in latency.by_outcome() {
+        rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.service));
+        rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.first_byte));
+    }
+    rows.push(HistogramLogRow::new("all", start, length, latency.connect_times()));
+    if let LoadLatency::Open(open) = latency {
+        for (outcome, times) in open.requests.iter() {
+            rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.response));
+        }
+        rows.push(HistogramLogRow::new("all", start, length, &open.lag));
+        rows.push(HistogramLogRow::new("all", start, length, &open.own_lag));
+    }
+    Ok(write_log(measured.began_epoch_ms, &rows)?)
+}
+
+/// Implements `speedwell load --benchmarker`, a replacement for wrk in programs that start a load
+/// generator. Sends the load and prints one line of JSON with the metrics that HTTP tools have in
+/// common.
+///
+/// Sends no probe request, because the calling program does not expect one. Stores nothing, because
+/// the calling program does.
+///
+/// # Errors
+/// Fails if the load cannot be started, or no request succeeded.
+fn run_as_benchmarker(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
+    if args.urls.len() != 1 {
+        bail!("expected exactly one URL");
+    }
+    let spec = LoadSpec { no_verify: true, serve: None, ..args.load_spec(0) };
+    let load = run_load(&spec, seed, &mut |_| ())?;
+    if process::is_interrupt_requested() {
+        return Ok(CommandStatus::INTERRUPTED);
+    }
+    let session = load_session("load", &[load], &mut Vec::new())?;
+    status::write_stdout(format!("{}\n", result_line(only_run(&session)?)))?;
+    Ok(CommandStatus::DONE)
+}
+
+/// Returns the run of a session with a single load.
+///
+/// # Errors
+/// Fails if the load failed.
+fn only_run(session: &Session) -> anyhow::Result<&Run> {
+    if let Some(failure) = session.failures.first() {
+        bail!("{}", failure.cause);
+    }
+    session.runs.first().context("nothing was measured")
+}
+
+/// Formats the metrics of one run under the names that HTTP tools share.
+fn result_line(run: &Run) -> Json {
+    let value = |name: &str| {
+        let sample = run.samples.iter().find(|sample| &*sample.metric == name);
+        sample.map(|sample| sample.value)
+    };
+    let main_sample = run.samples.first();
+    let latency = run.samples.iter().filter_map(|sample| {
+        let name = sample.metric.strip_prefix("latency_")?;
+        Some((name.to_owned(), json!(sample.value / 1e6)))
+    });
+    json!({
+        "tool": "speedwell",
+        "version": env!("CARGO_PKG_VERSION"),
+        "requests": main_sample.and_then(|sample| sample.iterations),
+        "seconds": main_sample.and_then(|sample| sample.elapsed_ns).map(|ns| ns as f64 / 1e9),
+        "rate": value("throughput"),
+        "errors": value("http_errors"),
+        "non2xx": value("http_non2xx"),
+        "bytes_per_second": value("bytes_per_second"),
+        "latency_ms": latency.collect::<Map<String, Json>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::load::latency::RequestOutcome;
+
+    #[test]
+    fn later_files_have_numbers() {
+        let numbered =
+            |index| report::numbered_path(Path::new("out/a.csv"), index).display().to_string();
+        assert_eq!((numbered(0), numbered(2)), ("out/a.csv".into(), "out/a-3.csv".into()));
+    }
+
+    #[test]
+    fn a_row_has_a_field_for_every_column() {
+        let row = RequestRecord {
+            index: 7,
+            kind: 0,
+            intended_ns: None,
+            begun_ns: 10,
+            sent_ns: Some(11),
+            first_byte_ns: None,
+            end_ns: 30,
+            outcome: RequestOutcome::Unsent,
+            status: 0,
+            body_bytes: 0,
+            wire_bytes: 5,
+            is_reused: true,
+        };
+        let line = request_row(&row, "a \"b\", c");
+        assert_eq!(line, "7,\"a \"\"b\"\", c\",,10,11,,30,unsent,,0,5,true");
+        assert_eq!(COLUMNS.split(',').count(), 12);
     }
 }

@@ -4,6 +4,7 @@
 //! level or rate. This module also decides which options conflict with a search, and which of its
 //! loads must meet the limits of `--fail-on`.
 
+use super::{LoadSender, print_level};
 use crate::CommandStatus;
 use crate::options::{Concurrency, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
 use anyhow::{bail, ensure};
@@ -11,7 +12,7 @@ use speedwell_analysis as analysis;
 use speedwell_analysis::load::{LoadFindings, NextRate, RateRules};
 use speedwell_analysis::scaling::{NextLevel, SaturationRules};
 use speedwell_engine::SearchRequest;
-use speedwell_engine::execution::load::{LoadRun, TargetUrl};
+use speedwell_engine::execution::load::{LoadRun, TargetUrl, stop_condition};
 use speedwell_machine::process;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use std::time::Duration;
@@ -40,7 +41,7 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
 
 /// Returns the rules of the search. At the lowest level, every generator thread has one connection
 /// with all its streams or pipelined requests in use.
-fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> SaturationRules {
+fn concurrency_rules(request: &LoadRequest<'_>, search: &SearchRequest) -> SaturationRules {
     let parts = request.specs.first().map(|spec| {
         let streams = spec.streams.or(spec.pipeline);
         [streams, spec.threads, spec.clients]
@@ -49,19 +50,16 @@ fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> Saturatio
     search.search_rules(first, SaturationRules::default().limit)
 }
 
-/// Sends a load of a level or rate. The flag says whether to show its probe request.
-type SendVisit<'s> = dyn FnMut(&LoadSpec, f64, bool) -> anyhow::Result<LoadRun> + 's;
-
 /// Searches for the best level or rate, or visits every level in a list. Adds the loads to `runs`.
 ///
 /// # Errors
 /// Fails if a load cannot be started.
 pub fn run_visits(
-    request: &LoadRequest,
+    request: &LoadRequest<'_>,
     runs: &mut Vec<LoadRun>,
-    send: &mut SendVisit<'_>,
+    sender: &mut LoadSender<'_, '_>,
 ) -> anyhow::Result<()> {
-    let mut search = LoadSearch { request, runs, send };
+    let mut search = LoadSearch { request, runs, sender };
     match &request.mode {
         LoadMode::AsSpecified => Ok(()),
         LoadMode::Levels(levels) => search.visit_levels(levels),
@@ -70,13 +68,13 @@ pub fn run_visits(
     }
 }
 
-struct LoadSearch<'a, 's> {
-    request: &'a LoadRequest,
+struct LoadSearch<'a, 's, 'r> {
+    request: &'a LoadRequest<'a>,
     runs: &'a mut Vec<LoadRun>,
-    send: &'a mut SendVisit<'s>,
+    sender: &'a mut LoadSender<'s, 'r>,
 }
 
-impl LoadSearch<'_, '_> {
+impl LoadSearch<'_, '_, '_> {
     fn search_concurrency(&mut self, search: &SearchRequest) -> anyhow::Result<()> {
         let rules = concurrency_rules(self.request, search);
         ensure!(
@@ -87,8 +85,7 @@ impl LoadSearch<'_, '_> {
             rules.first
         );
         self.visit_while(|runs| {
-            let runs: Vec<&LoadRun> = runs.iter().collect();
-            match analysis::load::next_level(&runs, &rules) {
+            match analysis::load::next_level(&runs.iter().collect::<Vec<_>>(), &rules) {
                 NextLevel::Visit(level) => Some(f64::from(level)),
                 _ => None,
             }
@@ -96,7 +93,7 @@ impl LoadSearch<'_, '_> {
     }
 
     fn search_rate(&mut self) -> anyhow::Result<()> {
-        let conditions = &self.request.conditions;
+        let conditions = &self.request.args.fail_on;
         self.visit_while(|runs| {
             let runs: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
             match analysis::load::next_rate(&runs, conditions, &RATE_RULES) {
@@ -131,7 +128,7 @@ impl LoadSearch<'_, '_> {
     /// round is random.
     fn visit_levels(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
-        let rounds = request.runs.unwrap_or(SaturationRules::default().visits);
+        let rounds = request.args.runs.unwrap_or(SaturationRules::default().visits);
         for turn in plan_turns(request.specs.len() * levels.len(), rounds, request.seed) {
             let (index, level) = (turn.url / levels.len(), levels[turn.url % levels.len()]);
             self.run_visit(index, f64::from(level))?;
@@ -151,7 +148,8 @@ impl LoadSearch<'_, '_> {
         let is_first = !self.runs.iter().any(|run| run.label == label);
         // Verify a server once. Verify again if each visit starts a server, or follows redirects.
         spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
-        let mut run = (self.send)(&spec, level, is_first)?;
+        let mut run = self.sender.send_load(&spec, stop_condition(&spec), is_first)?;
+        print_level(self.request.args, level, run.measured.throughput());
         // Redirects change the address, so label the load with the typed address.
         run.label = label;
         let is_same_level = |other: &&LoadRun| {
@@ -180,8 +178,7 @@ pub fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
     if mode == LoadMode::AsSpecified {
         return Ok(());
     }
-    let is_open = args.rate.is_some() || !args.spec.ramp.is_empty();
-    if mode != LoadMode::Rate && is_open {
+    if mode != LoadMode::Rate && (args.rate.is_some() || !args.spec.ramp.is_empty()) {
         bail!(
             "--rate and --ramp send requests on a schedule, so they cannot be combined with -c max \
              or several levels of concurrency\nhint: with a single number, -c sets the initial \
@@ -217,22 +214,18 @@ pub fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
 }
 
 /// Returns the exit status of a search, or of loads at several levels.
-pub fn search_status(args: &LoadArgs, mode: &LoadMode, runs: &[LoadRun]) -> CommandStatus {
+pub fn search_status(request: &LoadRequest<'_>, runs: &[LoadRun]) -> CommandStatus {
     let has_no_success = runs.iter().all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let is_any_partial = runs.iter().any(|run| run.is_partial);
-    let is_generator_limited = *mode == LoadMode::Rate && is_limited_by_generator(args, runs);
-    if has_no_success || is_any_partial || is_generator_limited {
-        CommandStatus::FAILED
-    } else {
-        CommandStatus::DONE
-    }
-}
-
-/// Whether the search has no answer because the load generator was the bottleneck.
-fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
-    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
-    let rates = analysis::load::group_by_rate(&loads, &args.fail_on);
-    rates.iter().any(|rates| rates.refused_at.is_some())
+    // A search for a rate has no answer if the load generator was the bottleneck.
+    let is_generator_limited = || {
+        let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
+        let rates = analysis::load::group_by_rate(&loads, &request.args.fail_on);
+        rates.iter().any(|rates| rates.refused_at.is_some())
+    };
+    let is_limited = request.mode == LoadMode::Rate && is_generator_limited();
+    let has_failed = has_no_success || is_any_partial || is_limited;
+    if has_failed { CommandStatus::FAILED } else { CommandStatus::DONE }
 }
 
 /// Whether the limits of `--fail-on` apply to this load. Without a search, they apply to all loads.

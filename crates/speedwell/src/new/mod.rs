@@ -7,7 +7,8 @@ use crate::status;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use speedwell_config::escape_text;
-use std::ffi::OsString;
+use speedwell_machine::process::resolve_program;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Create starter files: an experiment, benchmarks, or an adapter for a suite
@@ -40,24 +41,22 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
         status::write_stdout(speedwell_config::experiment::definition_schema())?;
         return Ok(None);
     };
-    let (starter_files, force, takes_first_look) = match &what {
+    let (starter_files, force, no_look) = match &what {
         StarterKind::Overhead(args) => {
-            (overhead_files(args)?, args.place.force, !args.place.no_look)
+            (overhead_files(args)?, args.place.force, args.place.no_look)
         }
-        StarterKind::Topology(args) => {
-            (topology_files(args), args.place.force, !args.place.no_look)
-        }
-        StarterKind::Servers(args) => (server_files(args)?, args.place.force, !args.place.no_look),
-        StarterKind::Suite(args) => (suite_files(args)?, args.force, false),
+        StarterKind::Topology(args) => (topology_files(args), args.place.force, args.place.no_look),
+        StarterKind::Servers(args) => (server_files(args)?, args.place.force, args.place.no_look),
+        StarterKind::Suite(args) => (suite_files(args)?, args.force, true),
         StarterKind::Adapter(args) => {
-            (adapter_files(args)?, args.force, args.target.is_some() && !args.no_look)
+            (adapter_files(args)?, args.force, args.no_look || args.target.is_none())
         }
     };
     write_files(&starter_files, force)?;
     for (path, _) in &starter_files.files {
         status::write_stdout(format!("{}\n", path.display()))?;
     }
-    if takes_first_look {
+    if !no_look {
         return Ok(Some(starter_files));
     }
     let target = starter_files.quoted_target();
@@ -193,8 +192,7 @@ fn requires_table(requirements: &[String]) -> String {
 fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
-    let programs = ["node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php"];
-    if !programs.contains(&name) {
+    if !["node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php"].contains(&name) {
         return None;
     }
     let version_command = toml_array(&[program.clone(), "--version".to_owned()]);
@@ -260,8 +258,7 @@ fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
         ],
     );
     let mut files = vec![(file.clone(), text)];
-    let additional_files = loading.files.into_iter();
-    files.extend(additional_files.map(|(path, text)| (file.with_file_name(path), text)));
+    files.extend(loading.files.into_iter().map(|(path, text)| (file.with_file_name(path), text)));
     Ok(StarterFiles { files, target: file, ..StarterFiles::default() })
 }
 
@@ -272,8 +269,7 @@ fn module_loading(
     root: Option<&str>,
     current_folder: &Path,
 ) -> Result<ModuleLoading> {
-    let path = current_folder.join(module);
-    let is_file = path.is_file();
+    let is_file = current_folder.join(module).is_file();
     let root = match root {
         Some(root) if Path::new(module).is_relative() => root.to_owned(),
         _ => escape_text(&current_folder.to_string_lossy()),
@@ -284,9 +280,8 @@ fn module_loading(
     } else {
         format!("{root}/{}", escape_text(relative_module))
     };
-    let extension =
-        Path::new(module).extension().unwrap_or_default().to_string_lossy().into_owned();
-    match extension.as_str() {
+    let extension = Path::new(module).extension().and_then(OsStr::to_str).unwrap_or_default();
+    match extension {
         "js" | "cjs" | "mjs" | "so" | "py" if !is_file => {
             bail!("cannot find the module '{module}'")
         }
@@ -325,12 +320,11 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
 fn load_in_python(module_path: &str, module: &str) -> ModuleLoading {
     let stem = Path::new(module).file_stem().unwrap_or_default().to_string_lossy();
     let parent = Path::new(module_path).parent().unwrap_or(Path::new("."));
-    let env_line = format!(
-        "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
-        quote_toml(&format!("{}/{stem}", parent.display()))
-    );
     ModuleLoading {
-        env: env_line,
+        env: format!(
+            "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
+            quote_toml(&format!("{}/{stem}", parent.display()))
+        ),
         files: vec![(PathBuf::from(PRELOAD).join("sitecustomize.py"), SITECUSTOMIZE.to_owned())],
         explanation: "At startup, Python imports sitecustomize.py from the folder 'preload', which \
               imports the module.",
@@ -429,11 +423,10 @@ struct TopologyArgs {
 fn topology_files(args: &TopologyArgs) -> StarterFiles {
     let file = args.place.definition_file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();
-    let server = file.with_file_name("server.js");
     StarterFiles {
         files: vec![
             (file.clone(), fill_template(TOPOLOGY, &[("FILE", &name)])),
-            (server, SERVER.to_owned()),
+            (file.with_file_name("server.js"), SERVER.to_owned()),
         ],
         target: file,
         // Few requests suffice for a first look at six variants.
@@ -466,19 +459,14 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
 /// # Errors
 /// Fails if no language for benchmarks is installed.
 fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
-    let installed =
-        LANGUAGES.iter().filter(|(programs, ..)| programs.iter().any(|name| is_installed(name)));
+    let is_installed = |name: &&str| resolve_program(Path::new(name)).is_ok();
+    let installed = LANGUAGES.iter().filter(|(programs, ..)| programs.iter().any(is_installed));
     let files: Vec<(PathBuf, String)> =
         installed.map(|(_, file, text)| (args.folder.join(file), (*text).to_owned())).collect();
     if files.is_empty() {
         bail!("found none of node, python3, c++, g++, clang++ in PATH");
     }
     Ok(StarterFiles { files, target: args.folder.clone(), ..StarterFiles::default() })
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Write a commented table `[suite.NAME]` for your own benchmark tool, and try it
@@ -515,8 +503,7 @@ fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
         "invalid suite name '{}': expected letters, digits and hyphens",
         args.name
     );
-    let default_file = || PathBuf::from(format!("{}.toml", args.name));
-    let file = args.output.clone().unwrap_or_else(default_file);
+    let file = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.toml", args.name)));
     let target = args.target.as_deref().unwrap_or("./bench-tool");
     let file_name = file.to_string_lossy();
     let values = [("NAME", args.name.as_str()), ("FILE", &file_name), ("TARGET", target)];

@@ -87,11 +87,10 @@ impl ComparisonArgs {
             let direction = if *better == MetricDirection::Higher { "higher" } else { "lower" };
             options.push(("better", format!("{metric}={direction}")));
         }
-        let arguments = options.iter();
-        let arguments: String =
-            arguments.map(|(option, value)| format!(" --{option} {}", quote(value))).collect();
-        let own_benchmarks = if self.with_own_benchmarks { " --with-own-benchmarks" } else { "" };
-        arguments + own_benchmarks
+        let format_option =
+            |(option, value): &(&str, String)| format!(" --{option} {}", quote(value));
+        let arguments: String = options.iter().map(format_option).collect();
+        arguments + if self.with_own_benchmarks { " --with-own-benchmarks" } else { "" }
     }
 
     /// Returns the settings of the analysis. With `--fail-on`, the default correction is Holm,
@@ -171,10 +170,7 @@ impl SeriesArgs {
             filters: self.patterns.iter().chain(&self.filter).cloned().collect(),
             sets: self.set.clone(),
             metrics: self.metric.names.clone(),
-            threshold: match self.threshold {
-                Some(threshold) => threshold,
-                None => default_threshold()?,
-            },
+            threshold: self.threshold.map_or_else(default_threshold, Ok)?,
             ignores_benchmark_changes: self.same_work,
             ..HistoryRequest::default()
         })

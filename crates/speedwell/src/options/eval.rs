@@ -5,7 +5,7 @@ use super::{
     plan_request,
 };
 use crate::options::MeasureTask;
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use regex::Regex;
 use speedwell_adapters::discover::{BenchmarkSelection, read_named_file};
@@ -142,7 +142,7 @@ impl EvalArgs {
         &self,
         mut snippets: Vec<NamedSnippet>,
         parameters: Vec<(String, Vec<ParameterValue>)>,
-    ) -> anyhow::Result<EvalRequest> {
+    ) -> Result<EvalRequest> {
         let warmup_executions = self.sampling.warmup_executions();
         ensure!(
             self.language() == SnippetLanguage::Sh
@@ -274,8 +274,8 @@ impl CommandArgs {
     pub fn fill_hooks(
         &self,
         rows: &[Vec<(String, ParameterValue)>],
-    ) -> anyhow::Result<[Option<String>; 2]> {
-        let fill = |option: &str, typed: &[String]| -> anyhow::Result<Option<String>> {
+    ) -> Result<[Option<String>; 2]> {
+        let fill = |option: &str, typed: &[String]| -> Result<Option<String>> {
             let mut lines: Vec<String> = Vec::new();
             for line in typed {
                 let snippet = Snippet::new(SnippetLanguage::Sh, line);
@@ -365,9 +365,9 @@ impl ParameterArgs {
     ///
     /// # Errors
     /// Fails if a name is invalid or repeated, a number is invalid, or a range is empty.
-    pub fn snippet_parameters(&self) -> anyhow::Result<Vec<(String, Vec<ParameterValue>)>> {
+    pub fn snippet_parameters(&self) -> Result<Vec<(String, Vec<ParameterValue>)>> {
         let mut parameters: Vec<(String, Vec<ParameterValue>)> = Vec::new();
-        let mut add = |name: &str, values: Vec<ParameterValue>| -> anyhow::Result<()> {
+        let mut add = |name: &str, values: Vec<ParameterValue>| -> Result<()> {
             let rejection = match name {
                 "code" | "concurrency" => {
                     Some("every snippet already has a parameter with this name")
@@ -396,11 +396,8 @@ impl ParameterArgs {
             let step = steps.get(index).or(steps.first()).map(String::as_str);
             let numbers = parse_range(&scan[1], &scan[2], step)
                 .with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
-            let values = numbers
-                .iter()
-                .filter_map(|text| text.parse().ok())
-                .map(ParameterValue::Number)
-                .collect();
+            let numbers = numbers.iter().filter_map(|text| text.parse().ok());
+            let values = numbers.map(ParameterValue::Number).collect();
             add(&scan[0], values).context("in --parameter-scan")?;
         }
         for pair in self.parameter_list.chunks_exact(2) {
@@ -420,11 +417,10 @@ pub fn read_snippets(
     arguments: &[String],
     args: &SnippetArgs,
     parameters: &[(String, Vec<ParameterValue>)],
-) -> anyhow::Result<Vec<NamedSnippet>> {
+) -> Result<Vec<NamedSnippet>> {
     let count = arguments.len();
     let found = args.init.iter().map(|text| find_module(language, text, parameters));
-    let modules: Vec<Option<PathBuf>> =
-        found.collect::<anyhow::Result<_>>().context("in --init")?;
+    let modules: Vec<Option<PathBuf>> = found.collect::<Result<_>>().context("in --init")?;
     let typed_inits = args.init.iter().zip(&modules);
     let init_code: Vec<String> = typed_inits
         .map(|(text, module)| if module.is_none() { text.clone() } else { String::new() })
@@ -445,7 +441,7 @@ pub fn read_snippets(
         count_of_times(names.len())
     );
     let paths = args.path.iter().map(|path| resolve_folder(path));
-    let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
+    let paths: Vec<PathBuf> = paths.collect::<Result<_>>()?;
     let nodes = remote_nodes(language, args)?;
     let mut named_snippets: Vec<NamedSnippet> = Vec::new();
     for (index, text) in arguments.iter().enumerate() {
@@ -488,15 +484,11 @@ fn needs_shell(named: &NamedSnippet, rows: &[Vec<(String, ParameterValue)>]) -> 
 
 /// Joins the lines of a snippet into a one-line name, for use in sentences and tables.
 pub fn join_lines(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" ")
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the requested Erlang nodes: a local cluster or a running node.
-fn remote_nodes(
-    language: SnippetLanguage,
-    args: &SnippetArgs,
-) -> anyhow::Result<Option<ErlangNodes>> {
+fn remote_nodes(language: SnippetLanguage, args: &SnippetArgs) -> Result<Option<ErlangNodes>> {
     let nodes = match (args.nodes, &args.node) {
         (Some(count), _) => Some(ErlangNodes::Local(count)),
         (_, Some(name)) => {
@@ -517,11 +509,11 @@ fn hook_per_snippet(
     option: &str,
     arguments: &[String],
     count: usize,
-    read: impl Fn(&str) -> anyhow::Result<String>,
-) -> anyhow::Result<Vec<Option<String>>> {
+    read: impl Fn(&str) -> Result<String>,
+) -> Result<Vec<Option<String>>> {
     let hooks = arguments.iter().map(|text| read(text).map(Some));
     let hooks: Vec<Option<String>> =
-        hooks.collect::<anyhow::Result<_>>().with_context(|| format!("in {option}"))?;
+        hooks.collect::<Result<_>>().with_context(|| format!("in {option}"))?;
     Ok(match &hooks[..] {
         [] => vec![None; count],
         [hook] => vec![hook.clone(); count],
@@ -544,7 +536,7 @@ fn find_module(
     language: SnippetLanguage,
     argument: &str,
     parameters: &[(String, Vec<ParameterValue>)],
-) -> anyhow::Result<Option<PathBuf>> {
+) -> Result<Option<PathBuf>> {
     let Some(file) = named_file(argument) else { return Ok(None) };
     let text = read_text(argument)?;
     let has_parameters = parameters.iter().any(|(name, _)| text.contains(&format!("{{{name}}}")));
@@ -562,7 +554,7 @@ fn named_file(argument: &str) -> Option<&Path> {
 }
 
 /// Reads the file of an `@FILE` argument; returns any other text unchanged.
-fn read_text(argument: &str) -> anyhow::Result<String> {
+fn read_text(argument: &str) -> Result<String> {
     let Some(file) = named_file(argument) else { return Ok(argument.to_owned()) };
     String::from_utf8(read_named_file(file)?)
         .map_err(|_| anyhow!("cannot read '{}': it is not UTF-8 text", file.display()))
@@ -574,7 +566,7 @@ fn read_code(
     language: SnippetLanguage,
     argument: &str,
     parameters: &[(String, Vec<ParameterValue>)],
-) -> anyhow::Result<String> {
+) -> Result<String> {
     if language != SnippetLanguage::Python {
         let module = find_module(language, argument, parameters)?;
         ensure!(
@@ -588,7 +580,7 @@ fn read_code(
     read_text(argument)
 }
 
-fn resolve_folder(path: &Path) -> anyhow::Result<PathBuf> {
+fn resolve_folder(path: &Path) -> Result<PathBuf> {
     let displayed = path.display();
     let resolved = std::fs::canonicalize(path)
         .with_context(|| format!("in --path: cannot find '{displayed}'"))?;
@@ -601,14 +593,10 @@ fn resolve_folder(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Appends a number to the name if another snippet has it.
 fn unique_name(name: &str, others: &[NamedSnippet]) -> String {
-    let is_taken = |name: &str| others.iter().any(|other| other.name == name);
-    if !is_taken(name) {
-        return name.to_owned();
-    }
     let numbered = (2..).map(|number| format!("{name} #{number}"));
-    let mut free_names = numbered.skip_while(|name| is_taken(name));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
     // The range is infinite, so the default is never used.
-    free_names.next().unwrap_or_default()
+    names.find(|name| others.iter().all(|other| other.name != *name)).unwrap_or_default()
 }
 
 fn count_of_times(count: usize) -> String {

@@ -8,8 +8,7 @@ use speedwell_engine::{EventListener, HeldMachines};
 use speedwell_model::MachinePlacement;
 use speedwell_remote::fleet::FleetRequest;
 use speedwell_remote::roles::prepare_machines;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Fleet options.
 #[derive(Debug, Clone, Default, Args)]
@@ -48,20 +47,6 @@ impl FleetArgs {
             ..request
         }))
     }
-
-    /// Returns the machines of a resumed session.
-    ///
-    /// # Errors
-    /// Fails if there is no fleet, or its file cannot be read.
-    pub fn resumed_fleet() -> anyhow::Result<FleetRequest> {
-        Ok(FleetRequest {
-            file: find_fleet_file()?,
-            labels: None,
-            machines: None,
-            on_each_machine: false,
-            detach: false,
-        })
-    }
 }
 
 /// Options that select the machines to send load from.
@@ -97,13 +82,20 @@ fn select_machines(
     let Some(labels) = labels else { return Ok(None) };
     let selector: MachineSelector =
         labels.parse().with_context(|| format!("in {option} '{labels}'"))?;
-    Ok(Some(FleetRequest {
-        file: find_fleet_file()?,
-        labels: Some(selector),
-        machines: count,
-        on_each_machine: false,
-        detach: false,
-    }))
+    fleet_request(Some(selector), count).map(Some)
+}
+
+/// Requests this number of machines of the fleet with these labels. A resumed session, for which
+/// there are no labels, uses its own machines.
+///
+/// # Errors
+/// Fails if there is no fleet, or its file cannot be read.
+pub fn fleet_request(
+    labels: Option<MachineSelector>,
+    machines: Option<u32>,
+) -> anyhow::Result<FleetRequest> {
+    let file = find_fleet_file()?;
+    Ok(FleetRequest { file, labels, machines, on_each_machine: false, detach: false })
 }
 
 /// Acquires machines for the roles of an experiment (target, services and load); see

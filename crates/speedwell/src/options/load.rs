@@ -108,13 +108,12 @@ impl LoadArgs {
     ///
     /// # Errors
     /// Fails if the machines to send from are unknown.
-    pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
+    pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest<'_>> {
         Ok(LoadRequest {
+            args: self,
             generators: self.fleet.fleet_request()?,
             specs: (0..self.urls.len()).map(|index| self.load_spec(index)).collect(),
             mode: load_mode(self),
-            runs: self.runs,
-            conditions: self.fail_on.clone(),
             seed,
         })
     }
@@ -155,19 +154,16 @@ pub fn load_mode(args: &LoadArgs) -> LoadMode {
     }
 }
 
-/// Options for HTTP loads.
+/// The loads to send.
 #[derive(Debug, Clone)]
-pub struct LoadRequest {
+pub struct LoadRequest<'a> {
+    /// The options.
+    pub args: &'a LoadArgs,
     /// One load per address. A search or a list of levels overrides the concurrency or the rate of
     /// every load.
     pub specs: Vec<LoadSpec>,
     /// How the loads are chosen: as given, at given levels, or by a search.
     pub mode: LoadMode,
-    /// Number of loads per address or, with several levels, number of loads per level.
-    pub runs: Option<u32>,
-    /// Conditions under which a load is treated as failed. A search for a rate rejects each rate at
-    /// which a load meets any of them.
-    pub conditions: Vec<LoadCondition>,
     /// Seed of every random choice.
     pub seed: u64,
     /// Machines that send the loads; this machine by default.
@@ -204,10 +200,7 @@ pub fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
     let mut shuffle = BlockShuffle::new(seed);
     let mut turns = Vec::new();
     for round in 0..rounds {
-        let order = match rounds {
-            1 => (0..urls).collect(),
-            _ => shuffle.shuffle_block(urls, 1),
-        };
+        let order = if rounds == 1 { (0..urls).collect() } else { shuffle.shuffle_block(urls, 1) };
         for url in order {
             turns.push(LoadTurn { url, round, slot: turns.len() as u32 });
         }

@@ -11,30 +11,27 @@ mod output;
 pub mod parse;
 mod run;
 mod store;
-mod time;
 
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
 pub use eval::{
-    CommandArgs, EvalArgs, SnippetArgs, join_lines, language, language_alias, read_snippets,
+    CommandArgs, EvalArgs, ParameterArgs, SnippetArgs, join_lines, language, language_alias,
+    read_snippets,
 };
-pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
+pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file, fleet_request};
 pub use load::{
     Concurrency, LoadArgs, LoadMode, LoadRequest, RateChoice, SearchArgs, load_mode, plan_turns,
 };
-pub use output::{OutputArgs, check_outputs};
+pub use output::{OutputArgs, check_outputs, is_for_people};
 pub use run::{
     LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
     SelectionArgs, StudyArgs, VariantArgs, is_setting, plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
-pub use store::{
-    DashboardArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
-};
+pub use store::{DashboardArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, read_token_file};
 #[cfg(feature = "serve")]
 pub use store::{DatabaseArgs, LogFormat, mark_known};
-pub use time::TimeArgs;
 
 use clap::Arg;
 

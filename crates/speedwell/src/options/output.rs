@@ -5,17 +5,17 @@
 //! counts as an input. [`OutputArgs::check_inputs`] checks inputs that are known only once
 //! definition files have been read.
 
-use crate::options::env_variable;
 use crate::status;
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
+use speedwell_machine::environment::env_variable;
 use speedwell_report::{
     self as report, ChartKind, ChartRequest, Document, OutputOptions, ReportFormat, ReportSubject,
     UnitChoice, Verbosity,
 };
-use speedwell_store::Store;
+use speedwell_store::{Store, sibling_path};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -89,14 +89,13 @@ impl OutputArgs {
             width: terminal.then(status::terminal_width),
             chart: self.chart_kind(),
             all_charts: self.chart == Some(ChartRequest::All),
-            flames: false,
             sort: self.sort.clone(),
             verbosity: match (self.quiet, self.verbose) {
                 (true, _) => Verbosity::Quiet,
                 (_, true) => Verbosity::Verbose,
                 _ => Verbosity::Normal,
             },
-            has_resume_hint: false,
+            ..OutputOptions::default()
         }
     }
 
@@ -118,7 +117,7 @@ impl OutputArgs {
     /// # Errors
     /// Fails if the sort column is unknown, the chart does not suit the report, or a file cannot be
     /// written.
-    pub fn check_report(&self, subject: ReportSubject) -> anyhow::Result<()> {
+    pub fn check_report(&self, subject: ReportSubject) -> Result<()> {
         report::check_output(&self.report_settings(), subject)
     }
 
@@ -126,30 +125,21 @@ impl OutputArgs {
     ///
     /// # Errors
     /// Fails if there is such an input.
-    pub fn check_inputs<'p>(
-        &self,
-        inputs: impl IntoIterator<Item = &'p Path>,
-    ) -> anyhow::Result<()> {
-        let outputs: Vec<OutputFile> = self
-            .output
-            .iter()
-            .filter_map(|file| OutputFile::new(format!("-o {}", file.display()), file))
-            .map(OutputFile::numbered)
-            .collect();
+    pub fn check_inputs<'p>(&self, inputs: impl IntoIterator<Item = &'p Path>) -> Result<()> {
+        let typed = |file: &PathBuf| OutputFile::new(format!("-o {}", file.display()), file);
+        let outputs = self.output.iter().filter_map(typed).map(OutputFile::numbered);
+        let outputs: Vec<OutputFile> = outputs.collect();
         if outputs.is_empty() {
             return Ok(());
         }
-        for input in inputs {
-            refuse_file(&outputs, input)?;
-        }
-        Ok(())
+        inputs.into_iter().try_for_each(|input| refuse_file(&outputs, input))
     }
 
     /// Prints a document and reports which files were written.
     ///
     /// # Errors
     /// Fails if a file has an unknown kind or cannot be written.
-    pub fn print_document(&self, document: &Document) -> anyhow::Result<()> {
+    pub fn print_document(&self, document: &Document) -> Result<()> {
         self.print_with(document, &self.report_settings())
     }
 
@@ -157,7 +147,7 @@ impl OutputArgs {
     ///
     /// # Errors
     /// Fails if a file has an unknown kind or cannot be written.
-    pub fn print_with(&self, document: &Document, settings: &OutputOptions) -> anyhow::Result<()> {
+    pub fn print_with(&self, document: &Document, settings: &OutputOptions) -> Result<()> {
         let files = report::print_document(document, settings, &mut std::io::stdout().lock())?;
         for file in files {
             if !self.quiet {
@@ -173,6 +163,11 @@ impl OutputArgs {
     pub fn shows_progress(&self) -> bool {
         !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
     }
+}
+
+/// Whether people read this format of standard output. They see answers and the gate's line first.
+pub fn is_for_people(format: Option<ReportFormat>) -> bool {
+    matches!(format, None | Some(ReportFormat::Text | ReportFormat::Markdown))
 }
 
 /// Options that name a file to write. With several charts or HTTP loads, further files get numbers:
@@ -191,7 +186,7 @@ const NOT_FILES: [&str; 13] = [
 ///
 /// # Errors
 /// Fails if there are such files.
-pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
+pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner_matches)) = matches.subcommand() {
         let Some(subcommand) = command.find_subcommand(name) else { break };
@@ -234,13 +229,9 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
             (_, Some(long)) => format!("--{long}"),
             _ => continue,
         };
+        let typed = |value: &String| OutputFile::new(format!("{option} {value}"), Path::new(value));
         let values = typed_values(matches, id);
-        outputs.extend(
-            values
-                .iter()
-                .filter_map(|value| OutputFile::new(format!("{option} {value}"), Path::new(value)))
-                .map(OutputFile::numbered),
-        );
+        outputs.extend(values.iter().filter_map(typed).map(OutputFile::numbered));
     }
     if !outputs.is_empty() {
         outputs.extend(OutputFile::new("standard output", Path::new("/dev/stdout")));
@@ -255,17 +246,12 @@ fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBu
     let typed = typed_values(matches, DATABASE).into_iter().next();
     let explicit =
         typed.map(PathBuf::from).or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
-    let current_folder = std::env::current_dir().ok()?;
-    Some(Store::locate(explicit.as_deref(), &current_folder))
+    Some(Store::locate(explicit.as_deref(), &std::env::current_dir().ok()?))
 }
 
 /// Returns the database file and SQLite's auxiliary files.
 fn database_files(path: &Path) -> impl Iterator<Item = PathBuf> {
-    ["", "-wal", "-shm", "-journal"].into_iter().map(move |suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    })
+    ["", "-wal", "-shm", "-journal"].into_iter().map(move |suffix| sibling_path(path, suffix))
 }
 
 /// Returns the arguments that may name files to read.

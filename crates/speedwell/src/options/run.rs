@@ -11,7 +11,7 @@ use crate::options::{
 };
 use crate::progress::ProgressDisplay;
 use crate::suggest::option_name;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
 use speedwell_adapters::TrialMode;
@@ -79,7 +79,7 @@ impl RunArgs {
     ///
     /// # Errors
     /// Fails if settings or variants cannot be parsed.
-    pub fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
+    pub fn measure_request(&self) -> Result<MeasureRequest> {
         let plan = self.plan_request()?;
         let division = self.case_division()?;
         let targets = [self.targets.clone(), self.results.study.given_values()].concat();
@@ -91,7 +91,7 @@ impl RunArgs {
     }
 
     /// Returns the values that `--by` compares. With `--x-axis`, they are lines of a study instead.
-    fn case_division(&self) -> anyhow::Result<Option<CaseDivision>> {
+    fn case_division(&self) -> Result<Option<CaseDivision>> {
         let study = &self.results.study;
         ensure!(
             study.by.len() < 2,
@@ -119,7 +119,7 @@ impl RunArgs {
     ///
     /// # Errors
     /// Fails if layout options conflict.
-    pub fn plan_request(&self) -> anyhow::Result<PlanRequest> {
+    pub fn plan_request(&self) -> Result<PlanRequest> {
         Ok(PlanRequest {
             layout: self.layout.build_layout()?,
             ..plan_request(
@@ -188,49 +188,6 @@ impl ResultArgs {
     }
 }
 
-impl SelectionArgs {
-    /// Builds the request. An element of `targets_and_values` that has the form NAME=VALUE is a
-    /// setting, unless a file of this name exists; any other element is a target, and FILE::NAME is
-    /// a part of one. `arguments` are passed to every program.
-    ///
-    /// # Errors
-    /// Fails if settings or variants cannot be parsed.
-    pub fn measure_request(
-        &self,
-        targets_and_values: &[String],
-        arguments: &[String],
-        variants: &VariantArgs,
-        plan: PlanRequest,
-    ) -> anyhow::Result<MeasureRequest> {
-        let exists = |text: &str| Path::new(text).exists();
-        let (mut settings, mut targets): (Vec<String>, Vec<String>) = Default::default();
-        let mut parts = Vec::new();
-        for argument in targets_and_values {
-            let part = split_part(argument, exists).filter(|(target, _)| exists(target));
-            let target = part.map_or(argument.as_str(), |(target, _)| target);
-            if let Some((_, text)) = part {
-                let parsed = BenchmarkPart::parse(text)
-                    .with_context(|| format!("in target '{argument}'"))?;
-                parts.push((std::fs::canonicalize(target)?, parsed));
-            } else if is_setting(argument) {
-                settings.push(argument.clone());
-                continue;
-            }
-            if part.is_none() || targets.iter().all(|earlier| earlier != target) {
-                targets.push(target.to_owned());
-            }
-        }
-        let selection = self.build_selection(&settings, plan.execution.trial_mode())?;
-        Ok(MeasureRequest {
-            targets,
-            selection: BenchmarkSelection { parts, ..selection },
-            variants: variants.variant_request(arguments)?,
-            plan,
-            place_roles: Some(super::fleet::place_roles),
-        })
-    }
-}
-
 /// Whether an argument among the targets has the form NAME=VALUE, and is neither a file nor a part
 /// of one, FILE::NAME=VALUE.
 pub fn is_setting(argument: &str) -> bool {
@@ -291,15 +248,14 @@ impl RevisionMeasuringArgs {
         targets_and_values: &[String],
         arguments: &[String],
         plan: PlanRequest,
-    ) -> anyhow::Result<MeasureRequest> {
+    ) -> Result<MeasureRequest> {
         let plan = PlanRequest {
             sampling: self.sampling.clone(),
             execution: ExecutionArgs { pin: self.pin.clone(), ..plan.execution },
             counting: instruction_counting(&self.selection.metric.names, false),
             ..plan
         };
-        let variants = VariantArgs::default();
-        self.selection.measure_request(targets_and_values, arguments, &variants, plan)
+        self.selection.measure_request(targets_and_values, arguments, &VariantArgs::default(), plan)
     }
 }
 
@@ -339,7 +295,7 @@ impl MeasureTask {
     ///
     /// # Errors
     /// Fails if the store cannot be opened.
-    pub fn open_store(&self) -> anyhow::Result<Store> {
+    pub fn open_store(&self) -> Result<Store> {
         if self.execution.list || self.execution.test {
             Store::in_memory()
         } else {
@@ -389,6 +345,47 @@ pub struct SelectionArgs {
 }
 
 impl SelectionArgs {
+    /// Builds the request. An element of `targets_and_values` that has the form NAME=VALUE is a
+    /// setting, unless a file of this name exists; any other element is a target, and FILE::NAME is
+    /// a part of one. `arguments` are passed to every program.
+    ///
+    /// # Errors
+    /// Fails if settings or variants cannot be parsed.
+    pub fn measure_request(
+        &self,
+        targets_and_values: &[String],
+        arguments: &[String],
+        variants: &VariantArgs,
+        plan: PlanRequest,
+    ) -> Result<MeasureRequest> {
+        let exists = |text: &str| Path::new(text).exists();
+        let (mut settings, mut targets): (Vec<String>, Vec<String>) = Default::default();
+        let mut parts = Vec::new();
+        for argument in targets_and_values {
+            let part = split_part(argument, exists).filter(|(target, _)| exists(target));
+            let target = part.map_or(argument.as_str(), |(target, _)| target);
+            if let Some((_, text)) = part {
+                let parsed = BenchmarkPart::parse(text)
+                    .with_context(|| format!("in target '{argument}'"))?;
+                parts.push((std::fs::canonicalize(target)?, parsed));
+            } else if is_setting(argument) {
+                settings.push(argument.clone());
+                continue;
+            }
+            if part.is_none() || targets.iter().all(|earlier| earlier != target) {
+                targets.push(target.to_owned());
+            }
+        }
+        let selection = self.build_selection(&settings, plan.execution.trial_mode())?;
+        Ok(MeasureRequest {
+            targets,
+            selection: BenchmarkSelection { parts, ..selection },
+            variants: variants.variant_request(arguments)?,
+            plan,
+            place_roles: Some(super::fleet::place_roles),
+        })
+    }
+
     /// Builds the selection. `set_arguments` are the NAME=VALUE arguments among the targets.
     ///
     /// # Errors
@@ -397,7 +394,7 @@ impl SelectionArgs {
         &self,
         set_arguments: &[String],
         trial: TrialMode,
-    ) -> anyhow::Result<BenchmarkSelection> {
+    ) -> Result<BenchmarkSelection> {
         let mut selection = BenchmarkSelection {
             filters: self.filter.clone(),
             excludes: self.exclude.clone(),
@@ -507,7 +504,7 @@ impl LayoutArgs {
     ///
     /// # Errors
     /// Fails if options conflict.
-    pub fn build_layout(&self) -> anyhow::Result<LayoutVariation> {
+    pub fn build_layout(&self) -> Result<LayoutVariation> {
         use LayoutPart::*;
         let has_part = |part| self.layout.contains(&part);
         let uses_defaults = self.layout.is_empty() && self.builds.is_some();
@@ -594,16 +591,12 @@ impl VariantArgs {
     ///
     /// # Errors
     /// Fails if a variant cannot be parsed, or a program is missing.
-    pub fn variant_request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
+    pub fn variant_request(&self, arguments: &[String]) -> Result<VariantRequest> {
         self.reject_scripts()?;
         let parsed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => with_sides(old, new)?,
             (Some(old), None) => with_working_tree(old)?,
-            _ => self
-                .variant
-                .iter()
-                .map(|text| parse_variant(text))
-                .collect::<anyhow::Result<_>>()?,
+            _ => self.variant.iter().map(|text| parse_variant(text)).collect::<Result<_>>()?,
         };
         let names_variant = self.old.is_some();
         let (mut given, mut revisions) = (Vec::new(), Vec::new());
@@ -631,7 +624,7 @@ impl VariantArgs {
     }
 
     /// Checks that `--old` and `--new` do not name scripts.
-    fn reject_scripts(&self) -> anyhow::Result<()> {
+    fn reject_scripts(&self) -> Result<()> {
         let sides: Vec<&PathBuf> = self.old.iter().chain(&self.new).collect();
         let commands: Option<Vec<String>> = sides.iter().map(|side| script_command(side)).collect();
         if let (Some(first), Some(commands)) = (sides.first(), commands)
@@ -651,7 +644,7 @@ impl VariantArgs {
 type TypedVariant = (Variant, Option<RevisionRequest>);
 
 /// Parses a revision, `rev:REV[:PROGRAM]`. Returns `None` if the argument is a program.
-fn parse_revision(argument: &str) -> anyhow::Result<Option<RevisionRequest>> {
+fn parse_revision(argument: &str) -> Result<Option<RevisionRequest>> {
     let Some(spec) = argument.strip_prefix("rev:") else { return Ok(None) };
     // Inside braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
     let mut depth = 0;
@@ -659,10 +652,8 @@ fn parse_revision(argument: &str) -> anyhow::Result<Option<RevisionRequest>> {
         depth += i32::from(c == '{') - i32::from(c == '}');
         c == ':' && depth == 0
     });
-    let (revision, program) = match end {
-        Some(end) => (&spec[..end], Some(&spec[end + 1..])),
-        None => (spec, None),
-    };
+    let (revision, program) =
+        end.map_or((spec, None), |end| (&spec[..end], Some(&spec[end + 1..])));
     let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
         // After `@base:`, the name of a branch comes first. An empty name, as in
         // `@base::PROGRAM`, means `@base`.
@@ -690,7 +681,7 @@ fn parse_revision(argument: &str) -> anyhow::Result<Option<RevisionRequest>> {
 }
 
 /// Parses `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
-fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
+fn parse_variant(text: &str) -> Result<TypedVariant> {
     let message =
         || format!("cannot parse variant '{text}': expected NAME=[VAR=V...] [PROGRAM] [ARG...]");
     let Some((name, rest)) = text.split_once('=') else {
@@ -719,7 +710,7 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
 }
 
 /// Creates a variant from a program alone. The variant gets the program's name.
-fn variant_from_program(text: &str) -> anyhow::Result<TypedVariant> {
+fn variant_from_program(text: &str) -> Result<TypedVariant> {
     let path = Path::new(text);
     let name = path
         .file_name()
@@ -743,7 +734,7 @@ fn parse_env_assignment(argument: &str) -> Option<(String, String)> {
 ///
 /// # Errors
 /// Fails if only one names a revision, and neither has the prefix `rev:`, or a program is missing.
-fn with_sides(old: &Path, new: &Path) -> anyhow::Result<Vec<TypedVariant>> {
+fn with_sides(old: &Path, new: &Path) -> Result<Vec<TypedVariant>> {
     let [old_revision, new_revision] = [parse_side(old)?, parse_side(new)?];
     let has_prefix = |side: &Path| side.to_string_lossy().starts_with("rev:");
     if old_revision.is_some() != new_revision.is_some() && !has_prefix(old) && !has_prefix(new) {
@@ -758,7 +749,7 @@ fn with_sides(old: &Path, new: &Path) -> anyhow::Result<Vec<TypedVariant>> {
 }
 
 /// Creates the variants of a revision and of the working tree, with the same program.
-fn with_working_tree(old: &Path) -> anyhow::Result<Vec<TypedVariant>> {
+fn with_working_tree(old: &Path) -> Result<Vec<TypedVariant>> {
     let baseline = with_program("old", old)?;
     let (_, Some(revision)) = &baseline else {
         bail!(
@@ -776,7 +767,7 @@ fn with_working_tree(old: &Path) -> anyhow::Result<Vec<TypedVariant>> {
 ///
 /// # Errors
 /// Fails if the name is that of a program in `PATH` and of a revision.
-fn parse_side(side: &Path) -> anyhow::Result<Option<RevisionRequest>> {
+fn parse_side(side: &Path) -> Result<Option<RevisionRequest>> {
     let Some(word) = side.to_str() else { return Ok(None) };
     if word.starts_with("rev:") {
         return parse_revision(word);
@@ -791,7 +782,7 @@ fn parse_side(side: &Path) -> anyhow::Result<Option<RevisionRequest>> {
     }
 }
 
-fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
+fn with_program(name: &str, program: &Path) -> Result<TypedVariant> {
     with_revision(name, program, parse_side(program)?)
 }
 
@@ -800,7 +791,7 @@ fn with_revision(
     name: &str,
     program: &Path,
     revision: Option<RevisionRequest>,
-) -> anyhow::Result<TypedVariant> {
+) -> Result<TypedVariant> {
     let mut variant = Variant::plain(name);
     if revision.is_none() {
         variant.program = Some(resolve_program(program)?);
@@ -812,7 +803,7 @@ fn with_revision(
 mod tests {
     use super::*;
 
-    fn variants(args: &VariantArgs) -> anyhow::Result<Vec<Variant>> {
+    fn variants(args: &VariantArgs) -> Result<Vec<Variant>> {
         args.variant_request(&[])?.build_variants(Vec::new())
     }
 

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_engine::SessionRequest;
-use speedwell_machine::environment;
+use speedwell_machine::environment::{self, env_variable};
 use speedwell_model::{
     CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, SessionState, quote,
 };
@@ -17,12 +17,6 @@ use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::UploadTarget;
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
-
-/// Reads an environment variable. An empty variable counts as unset, because scripts use empty
-/// strings to omit variables.
-pub fn env_variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
 
 /// Reads the token in a file.
 ///
@@ -65,8 +59,7 @@ impl DatabaseArgs {
             return String::new();
         }
         let current_folder = std::env::current_dir().unwrap_or_default();
-        let shown = path.strip_prefix(&current_folder).unwrap_or(&path);
-        format!(" in '{}'", shown.display())
+        format!(" in '{}'", path.strip_prefix(&current_folder).unwrap_or(&path).display())
     }
 
     /// Formats the option for a command line, with a leading space. The result is empty without
@@ -118,8 +111,7 @@ pub struct MachineArgs {
 impl MachineArgs {
     /// Returns the name, if one is given.
     pub fn machine_name(&self) -> Option<String> {
-        let explicit = self.machine.clone();
-        explicit.or_else(|| env_variable("SPEEDWELL_MACHINE"))
+        self.machine.clone().or_else(|| env_variable("SPEEDWELL_MACHINE"))
     }
 }
 
@@ -180,11 +172,13 @@ impl StoreArgs {
         }
     }
 
-    fn open_with(&self, open: fn(&Path) -> anyhow::Result<Store>) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        open(&self.database.database_path()?)
+    /// Opens the database with `open`, a function of [`Store`] or, with `--no-save`, an empty store
+    /// in memory.
+    ///
+    /// # Errors
+    /// Fails if the database cannot be opened or is not a Speedwell database.
+    pub fn open_with(&self, open: fn(&Path) -> anyhow::Result<Store>) -> anyhow::Result<Store> {
+        if self.no_save { Store::in_memory() } else { open(&self.database.database_path()?) }
     }
 
     /// Opens the database or, with `--no-save`, an empty store in memory.
@@ -195,33 +189,13 @@ impl StoreArgs {
         self.open_with(Store::open)
     }
 
-    /// Opens the database for reading. The database need not be writable. With `--no-save`, opens
-    /// an empty store in memory.
-    ///
-    /// # Errors
-    /// Fails if the database cannot be opened or is not a Speedwell database.
-    pub fn open_to_read(&self) -> anyhow::Result<Store> {
-        self.open_with(Store::open_to_read)
-    }
-
-    /// Opens the database to read and to store derived data. If the database is not writable, opens
-    /// a temporary copy. With `--no-save`, opens an empty store in memory.
-    ///
-    /// # Errors
-    /// Fails if the database cannot be opened or is not a Speedwell database.
-    pub fn open_to_derive(&self) -> anyhow::Result<Store> {
-        self.open_with(Store::open_to_derive)
-    }
-
     /// Opens the database for reading if it exists. Never creates a file.
     ///
     /// # Errors
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.database.database_path()?;
-        (path.is_file() || Store::server_address(&path).is_some())
-            .then(|| Store::open_to_read(&path))
-            .transpose()
+        Store::exists(&path).then(|| Store::open_to_read(&path)).transpose()
     }
 
     /// Adds facts from the store to comparisons, and withholds the verdicts of running sessions.
@@ -238,8 +212,10 @@ impl StoreArgs {
 
     /// Returns the latest calibration of this machine, if the store has one.
     pub fn calibration_of_this_machine(&self) -> Option<NoiseCalibration> {
-        let store = self.open_existing().ok()??;
-        store.latest_calibration(&environment::capture_environment(&[])).ok()?
+        self.open_existing()
+            .ok()??
+            .latest_calibration(&environment::capture_environment(&[]))
+            .ok()?
     }
 }
 
@@ -262,8 +238,7 @@ pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store:
         let machine = &session.environment;
         let Ok(Some(calibration)) = store.latest_calibration(machine) else { continue };
         let warning = analysis::warn_uncalibrated(machine, &calibration);
-        let is_new = |text: &String| !findings.warnings.contains(text);
-        findings.warnings.extend(warning.filter(is_new));
+        findings.warnings.extend(warning.filter(|text: &String| !findings.warnings.contains(text)));
     }
 }
 

@@ -5,21 +5,15 @@
 //! `ready_server.rs` starts the server.
 
 #[cfg(feature = "serve")]
-mod commenter;
-#[cfg(feature = "serve")]
 mod forge;
-#[cfg(feature = "serve")]
-mod lookups;
-#[cfg(feature = "serve")]
-mod project;
 #[cfg(feature = "serve")]
 mod ready_server;
 #[cfg(feature = "serve")]
-mod token;
+mod settings;
 
 use crate::CommandStatus;
 use crate::options::DashboardArgs;
-use clap::{Args, Subcommand};
+use clap::Args;
 use std::path::Path;
 
 /// Show stored sessions, their comparisons and their history in a browser
@@ -33,27 +27,11 @@ use std::path::Path;
   speedwell serve --db postgres://host/db --bind 0.0.0.0:443 --cert c.pem --key k.pem --public-url https://perf.example"
 )]
 pub struct ServeArgs {
+    #[cfg(feature = "serve")]
     #[command(subcommand)]
-    command: Option<ServeCommand>,
+    command: Option<settings::ServeCommand>,
     #[command(flatten)]
     dashboard: DashboardArgs,
-}
-
-/// Subcommands for the settings of a server.
-#[derive(Debug, Subcommand)]
-enum ServeCommand {
-    #[cfg(feature = "serve")]
-    Token(token::TokenArgs),
-    #[cfg(feature = "serve")]
-    Project(project::ProjectArgs),
-    #[cfg(feature = "serve")]
-    Forge(forge::ForgeArgs),
-    #[cfg(feature = "serve")]
-    Backup(project::BackupArgs),
-    #[cfg(feature = "serve")]
-    Restore(project::RestoreArgs),
-    #[cfg(feature = "serve")]
-    Prune(project::PruneArgs),
 }
 
 /// Starts the server, or runs a subcommand.
@@ -64,12 +42,7 @@ enum ServeCommand {
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
         None => ready_server::run(&args.dashboard),
-        Some(ServeCommand::Token(args)) => token::run(args),
-        Some(ServeCommand::Project(args)) => project::run(args),
-        Some(ServeCommand::Forge(args)) => forge::run(args),
-        Some(ServeCommand::Backup(args)) => project::back_up(args),
-        Some(ServeCommand::Restore(args)) => project::restore_backup(args),
-        Some(ServeCommand::Prune(args)) => project::prune(args),
+        Some(command) => settings::run(command),
     }
 }
 
@@ -79,7 +52,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
 /// Always fails.
 #[cfg(not(feature = "serve"))]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
-    let _ = (&args.dashboard, &args.command);
+    let _ = &args.dashboard;
     Err(missing_dashboard())
 }
 

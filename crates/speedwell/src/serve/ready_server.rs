@@ -3,25 +3,36 @@
 //!
 //! A dashboard can also be served while a command measures (`--dashboard`). It then stays up after
 //! the command until a minute has passed without a viewer ([`DashboardThread`]).
-//! `server::dashboard` builds the pages, and `server::http` enforces limits on requests. Start at
-//! [`run`].
+//! `server::dashboard` builds the pages, and `server::http` enforces limits on requests. Pages call
+//! functions of the command line ([`LOOKUPS`]), so that references to sessions and default options
+//! have the same meaning there. Start at [`run`].
 
-use crate::history::project::summarize_sessions;
-use crate::options::{DashboardArgs, DatabaseArgs, LogFormat};
-use crate::serve::lookups::LOOKUPS;
-use crate::serve::{MeasuredSubject, commenter};
-use crate::{CommandStatus, status};
-use anyhow::{anyhow, bail, ensure};
-use speedwell_machine::process;
-use speedwell_machine::process::ProcessIdentity;
+use crate::comment::PullAnswer;
+use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
+use crate::options::{
+    ComparisonArgs, DashboardArgs, DatabaseArgs, LogFormat, default_threshold, mark_known,
+};
+use crate::serve::{MeasuredSubject, forge};
+use crate::{CommandStatus, comment, operand, source, status, stored_session};
+use anyhow::{Result, anyhow, bail, ensure};
+use clap::{Args, FromArgMatches};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::history::ProjectHistory;
+use speedwell_machine::process::{self, ProcessIdentity};
+use speedwell_model::Session;
 use speedwell_model::stored::SessionOverview;
-use speedwell_server::dashboard::{AccessRules, SiteState, encode_segment, router};
+use speedwell_report::sources::LabelledSession;
+use speedwell_server::clients::forge::CommitState;
+use speedwell_server::dashboard::{
+    AccessRules, CommandLookups, ComparisonSource, GateResult, PlanSummary, SiteState, TrendQuery,
+    encode_segment, router,
+};
 use speedwell_server::http::blocking::lower_priority;
 use speedwell_server::http::{
     AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
     ServerStopper, TlsIdentity, TrustedProxy,
 };
-use speedwell_store::{SessionFilter, Store};
+use speedwell_store::{SessionFilter, Store, StoreErrorKind};
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -50,11 +61,11 @@ const MIN_PAUSE: u32 = 9;
 /// # Errors
 /// Fails if the store cannot be read, the server cannot listen on the address, or others could
 /// reach the server unprotected.
-pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: &DashboardArgs) -> Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
     spawn_preparation(ready.site.clone(), ready.stopper.clone());
-    commenter::spawn_commenter(ready.site.clone(), ready.stopper.clone(), args.public_url.clone());
+    forge::spawn_commenter(ready.site.clone(), ready.stopper.clone(), args.public_url.clone());
     process::install_handlers()?;
     let stopper = ready.stopper.clone();
     std::thread::spawn(move || {
@@ -98,13 +109,12 @@ fn spawn_preparation(site: Arc<SiteState>, stopper: ServerStopper) {
 
 /// Summarizes some sessions of a store; returns how many remain. Does nothing while a session is
 /// being measured, because the work would disturb that measurement.
-fn summarize_store(path: &Path) -> anyhow::Result<usize> {
-    if Store::server_address(path).is_none() && !path.is_file() {
+fn summarize_store(path: &Path) -> Result<usize> {
+    if !Store::exists(path) {
         return Ok(0);
     }
     let store = Store::open_to_view(path)?;
-    let running = store.running_sessions(1)?;
-    let is_measuring = running.iter().any(|session| !session.is_killed);
+    let is_measuring = store.running_sessions(1)?.iter().any(|session| !session.is_killed);
     if is_measuring || store.find_sessions_without_points()?.is_empty() {
         return Ok(0);
     }
@@ -127,9 +137,9 @@ struct ReadyServer {
 impl ReadyServer {
     /// # Errors
     /// Fails under the same conditions as [`run`].
-    fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
+    fn from_args(args: &DashboardArgs) -> Result<ReadyServer> {
         let path = args.store.database_path()?;
-        if path.is_file() || Store::server_address(&path).is_some() {
+        if Store::exists(&path) {
             // Open the store once, to report a broken store now instead of on every page, and to
             // migrate an old store.
             Store::open_to_read(&path)?;
@@ -172,8 +182,7 @@ impl ReadyServer {
             display_store(&self.path)
         ));
         let key = self.site.access.startup_key();
-        let login_url = key.map(|key| format!("{url}login?key={key}"));
-        match (login_url, opens) {
+        match (key.map(|key| format!("{url}login?key={key}")), opens) {
             (Some(address), false) => status::print_note(&format!(
                 "to log in with write access, open {address} (works once)"
             )),
@@ -185,18 +194,15 @@ impl ReadyServer {
 
 /// Returns the path or URL of a store for display. Leaves out the query of a URL.
 fn display_store(path: &Path) -> String {
-    let text = path.display().to_string();
-    let text = match Store::server_address(path) {
-        Some(address) => address.split('?').next().unwrap_or_default().to_owned(),
-        None => text,
-    };
-    format!("'{text}'")
+    match Store::server_address(path) {
+        Some(address) => format!("'{}'", address.split('?').next().unwrap_or_default()),
+        None => format!("'{}'", path.display()),
+    }
 }
 
-fn has_token(path: &Path) -> anyhow::Result<bool> {
+fn has_token(path: &Path) -> Result<bool> {
     let now = process::unix_time_ms();
-    let tokens = Store::open_to_read(path)?.list_tokens()?;
-    Ok(tokens.iter().any(|token| token.is_valid(now)))
+    Ok(Store::open_to_read(path)?.list_tokens()?.iter().any(|token| token.is_valid(now)))
 }
 
 fn add_token_hint(path: &Path) -> String {
@@ -229,7 +235,7 @@ struct ListenPlan {
 impl ListenPlan {
     /// # Errors
     /// Fails if options conflict, or an address is invalid.
-    fn from_args(args: &DashboardArgs) -> anyhow::Result<ListenPlan> {
+    fn from_args(args: &DashboardArgs) -> Result<ListenPlan> {
         let listen = match args.bind.as_deref() {
             None => {
                 let (first, last) = args.port.map_or((7600, 7609), |port| (port, port));
@@ -258,14 +264,14 @@ impl ListenPlan {
             "a server that other machines can reach needs a public URL\n\
              hint: --public-url https://perf.example"
         );
-        let proxy =
-            args.behind_proxy.as_deref().map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
+        let proxy = args.behind_proxy.as_deref();
+        let proxy = proxy.map(|proxy| parse_proxy(proxy, &listen, is_loopback)).transpose()?;
         Ok(ListenPlan { listen, proxy, is_local, public: args.public_url.clone() })
     }
 
     /// # Errors
     /// Fails if the certificate or its key cannot be read, or an address is invalid.
-    fn server_options(&self, args: &DashboardArgs) -> anyhow::Result<ServerOptions> {
+    fn server_options(&self, args: &DashboardArgs) -> Result<ServerOptions> {
         let tls = match (&args.cert, &args.key) {
             (Some(cert), Some(key)) => Some(TlsIdentity::from_files(cert, key)?),
             _ => None,
@@ -322,13 +328,10 @@ impl ListenPlan {
 /// Rejects a public URL that names another machine. The server treats everyone who connects as a
 /// user of this machine. If a proxy made it reachable under that name, every visitor would be
 /// treated as such a user.
-fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
+fn reject_public_name(url: &str, listen: &ListenAddress) -> Result<()> {
     let hosts = AllowedHosts::public(url)?;
     let Some(name) = hosts.public_name() else { return Ok(()) };
-    let proxy = match listen {
-        ListenAddress::Unix(_) => "unix",
-        _ => "127.0.0.1",
-    };
+    let proxy = if matches!(listen, ListenAddress::Unix(_)) { "unix" } else { "127.0.0.1" };
     bail!(
         "'{name}' is a public name, but this server treats everyone who can connect as a user of this machine\n\
          hint: --behind-proxy {proxy} if a TLS proxy forwards connections to it; without one: \
@@ -341,7 +344,7 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
 /// # Errors
 /// Fails if the text is not the address of one machine, or if a proxy at that address cannot
 /// connect to the listening address.
-fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedProxy> {
+fn parse_proxy(proxy: &str, listen: &ListenAddress, is_loopback: bool) -> Result<TrustedProxy> {
     let is_socket = matches!(listen, ListenAddress::Unix(_));
     if proxy == "unix" {
         ensure!(
@@ -365,10 +368,6 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
         !is_socket,
         "a proxy at '{proxy}' cannot connect to a Unix socket\nhint: --behind-proxy unix"
     );
-    let is_loopback = match listen {
-        ListenAddress::Address(listen_address) => listen_address.ip().to_canonical().is_loopback(),
-        _ => true,
-    };
     ensure!(
         !is_loopback || address.is_loopback(),
         "a proxy at '{proxy}' cannot connect to this machine's own addresses\n\
@@ -435,7 +434,7 @@ fn announce_session(site: &SiteState, path: &Path, stopper: &ServerStopper, site
 /// Returns the id of the session that this process records. Errors count as "not yet": the
 /// measurement itself reports a store that cannot be read.
 fn find_own_session(path: &Path) -> Option<String> {
-    if Store::server_address(path).is_none() && !path.is_file() {
+    if !Store::exists(path) {
         return None;
     }
     let store = Store::open_to_view(path).ok()?;
@@ -467,7 +466,7 @@ impl DashboardThread {
     ///
     /// # Errors
     /// Fails if the store cannot be read, or no port is free.
-    pub fn start(path: &Path, subject: MeasuredSubject) -> anyhow::Result<DashboardThread> {
+    pub fn start(path: &Path, subject: MeasuredSubject) -> Result<DashboardThread> {
         let args = DashboardArgs {
             store: DatabaseArgs { db: Some(path.to_owned()) },
             ..DashboardArgs::default()
@@ -528,4 +527,122 @@ impl Drop for DashboardThread {
             let _ = thread.join();
         }
     }
+}
+
+/// Functions that pages call.
+pub const LOOKUPS: CommandLookups = CommandLookups {
+    session: |store, word| Ok(stored_session::find_session(store, word)?.number),
+    sources: read_sources,
+    settings: |options| Ok(parse_comparison(options)?.analysis_settings(&[], None)),
+    mark_known,
+    gate: evaluate_gate,
+    planned: read_plan_summary,
+    summarize: |path| {
+        with_derived_store(path, |store| summarize_sessions(store, SESSIONS_PER_REQUEST))
+    },
+    history: load_trend,
+};
+
+/// Maximum number of sessions summarized while a request waits; the background thread handles the
+/// rest.
+const SESSIONS_PER_REQUEST: usize = 200;
+
+const MAX_POINTS: usize = 5_000;
+
+fn read_sources(store: &Store, references: &[String]) -> Result<Vec<ComparisonSource>> {
+    let sources = source::read_stored(&operand::parse_stored(references)?, store)?;
+    let comparison_sources = sources.into_iter().map(|(source, note)| ComparisonSource {
+        label: source.label,
+        session: source.session,
+        variant: source.variant,
+        resolved_as: note,
+    });
+    Ok(comparison_sources.collect())
+}
+
+fn evaluate_gate(
+    store: &Store,
+    references: &[String],
+    options: &[(&str, &str)],
+) -> Result<GateResult> {
+    let comparison = parse_comparison(options)?;
+    let answer = compare_sources(store, &read_sources(store, references)?, &comparison)?;
+    Ok(GateResult {
+        status: match answer.state {
+            CommitState::Failure => CommandStatus::NEGATIVE.code(),
+            CommitState::Error => CommandStatus::FAILED.code(),
+            CommitState::Success | CommitState::Pending => CommandStatus::DONE.code(),
+        },
+        message: answer.description,
+    })
+}
+
+pub fn compare_sources(
+    store: &Store,
+    sources: &[ComparisonSource],
+    comparison: &ComparisonArgs,
+) -> Result<PullAnswer> {
+    let labelled: Vec<LabelledSession<'_>> = sources
+        .iter()
+        .map(|source| (source.label.clone(), &source.session, source.variant.clone()))
+        .collect();
+    let sessions: Vec<&Session> = sources.iter().map(|source| &source.session).collect();
+    let settings = comparison.analysis_settings(&[], None);
+    comment::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
+        mark_known(findings, &sessions, store);
+    })
+}
+
+/// Parses comparison options in the same way as the command line.
+///
+/// # Errors
+/// Fails if an option is unknown, or its value is invalid.
+pub fn parse_comparison(options: &[(&str, &str)]) -> Result<ComparisonArgs> {
+    let arguments = options.iter().map(|(name, value)| format!("--{name}={value}"));
+    let parsed = ComparisonArgs::augment_args(clap::Command::new("compare").no_binary_name(true))
+        .try_get_matches_from(arguments)
+        .and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
+    parsed.map_err(|error| {
+        let text = error.to_string();
+        anyhow!("{}", text.lines().next().unwrap_or_default().trim_start_matches("error: "))
+    })
+}
+
+fn load_trend(path: &Path, query: &TrendQuery, max_missing: usize) -> Result<ProjectHistory> {
+    let request = HistoryRequest {
+        branch: query.branch.clone(),
+        case: query.case.clone(),
+        metrics: query.metrics.clone(),
+        threshold: default_threshold()?,
+        includes_details: query.includes_details,
+        sessions_without_points: Some(max_missing),
+        max_points: Some(MAX_POINTS),
+        ..HistoryRequest::default()
+    };
+    with_derived_store(path, |store| load_history(store, &request))
+}
+
+/// Runs `work`, which stores derived data. If the disk is full, runs `work` again on a copy of the
+/// store, so that results can still be viewed.
+fn with_derived_store<T>(path: &Path, work: impl Fn(&mut Store) -> Result<T>) -> Result<T> {
+    let is_disk_full =
+        |error: &anyhow::Error| StoreErrorKind::from_error(error) == StoreErrorKind::DiskFull;
+    let result = work(&mut Store::open_to_derive(path)?);
+    if result.as_ref().is_err_and(is_disk_full) && Store::server_address(path).is_none() {
+        return work(&mut Store::open_copy_to_derive(path)?);
+    }
+    result
+}
+
+fn read_plan_summary(store: &Store, number: i64) -> Result<PlanSummary> {
+    let Some(text) = store.session_plan(number)? else { return Ok(PlanSummary::default()) };
+    // The plan may have a version that this program does not know; the page can still show the
+    // runs.
+    let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
+        return Ok(PlanSummary::default());
+    };
+    Ok(PlanSummary {
+        slots: if plan.is_search { 0 } else { plan.slots().len() },
+        timeout_ms: plan.sampling.timeout_ms,
+    })
 }

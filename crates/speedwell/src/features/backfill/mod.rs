@@ -4,7 +4,7 @@
 //! depend on the measured values. Revisions are built and measured one after the other, and each
 //! result is stored immediately. The module `revisions` builds a revision. Start at [`run`].
 
-use crate::features::bisect::measure::{LIST_TIMEOUT, build_failure, parse_range};
+use crate::features::bisect::{LIST_TIMEOUT, build_failure, parse_range};
 use crate::features::confirm::revision_variant;
 use crate::history::project;
 use crate::options::{
@@ -17,16 +17,13 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis as analysis;
-use speedwell_engine::execution::worktree;
-use speedwell_engine::execution::worktree::Checkout;
+use speedwell_engine::execution::worktree::{self, Checkout};
 use speedwell_engine::{
     EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, revisions,
     session_header,
 };
 use speedwell_machine::environment::GitRepository;
-use speedwell_machine::process::{
-    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
-};
+use speedwell_machine::process::{clear_interrupt, is_interrupt_requested, prepare_to_measure};
 use speedwell_model::{
     Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose, SessionState,
     Variant, quote, short_revision,
@@ -127,11 +124,8 @@ impl BackfillArgs {
     }
 
     fn session_request(&self) -> SessionRequest {
-        let origin = OriginArgs {
-            revision: None,
-            branch: self.branch.clone(),
-            machine: self.machine.clone(),
-        };
+        let (branch, machine) = (self.branch.clone(), self.machine.clone());
+        let origin = OriginArgs { revision: None, branch, machine };
         SessionRequest {
             divides_runs: self.measuring.sampling.divides_runs(),
             ..self.measuring.store.session_request(&origin)
@@ -164,13 +158,12 @@ fn backfill_line(
     listener: &mut EventListener<'_>,
 ) -> Result<BackfillResult> {
     let (measuring, session) = (args.measure_request()?, args.session_request());
-    adopt_orphans();
-    install_handlers()?;
+    prepare_to_measure()?;
     let begin = Instant::now();
     let (oldest, newest) = parse_range(&args.range, "A..B", "main~50..main")?;
     let build = args.built.build.build.as_deref();
     revisions::reject_commands(&args.targets, &[oldest, newest], build)?;
-    let line = list_line(&args.range)?;
+    let line = list_line(&args.range, oldest, newest)?;
     let newest = line.last().context("the range contains no revisions")?;
     let plans = plan_revision(args, &measuring, &newest.id, listener)
         .context("cannot measure the newest revision of the range")?;
@@ -219,8 +212,7 @@ fn backfill_line(
 }
 
 /// Lists the revisions of a range along first parents, oldest first.
-fn list_line(range: &str) -> Result<Vec<Revision>> {
-    let (oldest, newest) = parse_range(range, "A..B", "main~50..main")?;
+fn list_line(range: &str, oldest: &str, newest: &str) -> Result<Vec<Revision>> {
     let directory = std::env::current_dir()?;
     let checkout = Checkout::find(&directory)?;
     let commit = |name: &str| {
@@ -233,10 +225,8 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
         git.commit_details(&first.id).context("git cannot show the oldest revision")?;
     let later_revisions =
         git.first_parent_line(&last.id, Some(&first.id)).context("git cannot list the commits")?;
-    let is_ancestor = match later_revisions.first() {
-        Some(next) => next.parents.first() == Some(&first.id),
-        None => first.id == last.id,
-    };
+    let next_parent = later_revisions.first().map(|next| next.parents.first());
+    let is_ancestor = next_parent.map_or(first.id == last.id, |parent| parent == Some(&first.id));
     if !is_ancestor {
         bail!(
             "'{oldest}' is not a first-parent ancestor of '{newest}'\nhint: 'git log --first-parent \
@@ -303,10 +293,8 @@ fn measured_revisions(
     let is_wanted = |case: &str, metric: &str| {
         cases.contains(case) && (metric == Metric::INSTRUCTIONS) == counts_instructions
     };
-    Ok(points
-        .filter(|[case, metric, _]| is_wanted(case, metric))
-        .map(|[_, _, revision]| revision)
-        .collect())
+    let wanted = points.filter(|[case, metric, _]| is_wanted(case, metric));
+    Ok(wanted.map(|[_, _, revision]| revision).collect())
 }
 
 struct BackfillRun<'a, 'l> {
@@ -378,11 +366,8 @@ impl BackfillRun<'_, '_> {
 
     /// Returns the session options with this revision, not the checkout, as the origin.
     fn session_for(&self, revision: &Revision) -> SessionRequest {
-        let origin = self
-            .session
-            .origin
-            .clone()
-            .map(|origin| OriginRequest { revision: Some(revision.id.clone()), ..origin });
+        let of_revision = |origin| OriginRequest { revision: Some(revision.id.clone()), ..origin };
+        let origin = self.session.origin.clone().map(of_revision);
         SessionRequest { origin, ..self.session.clone() }
     }
 
@@ -406,8 +391,7 @@ impl BackfillRun<'_, '_> {
         let command = self.build_command();
         let replay = format!("git checkout --detach {} && sh -c {}", revision.id, quote(&command));
         let failure = build_failure(&plan, &plan.variants[0].name, message, replay);
-        let request = self.session_for(revision);
-        let header = session_header(&plan, Default::default(), &request);
+        let header = session_header(&plan, Default::default(), &self.session_for(revision));
         let mut recorder = self.store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
         recorder.observe(&SessionEvent::Failed(&failure))?;
         recorder.observe(&SessionEvent::Finished { interrupted: false })?;

@@ -200,15 +200,14 @@ fn measure_and_record(
     }
     let findings = analysis::analyze_session(&session, &settings);
     let is_increase = |case: &str, metric: &str| {
-        let suspect = suspects.iter().find(|suspect| suspect.is_of(case, metric))?;
-        Some(suspect.change.ratio.value > 1.0)
+        Some(suspects.iter().find(|suspect| suspect.is_of(case, metric))?.change.ratio.value > 1.0)
     };
     let mut document: Document =
         report::report_confirmation(&findings, &is_increase, &task.output.report_settings());
     if let Some(note) = other_machines_note(&session, suspects) {
         document.push(ReportBlock::Note(note));
     }
-    document.append_document(report::report_measurement_details(&[(None, &session)], &findings));
+    document.append_details(&session, &findings);
     task.output.print_document(&document)?;
     let confirmations = read_confirmations(&findings, &is_increase);
     for (comparison, row, outcome) in &confirmations {
@@ -257,10 +256,8 @@ fn record_outcome(
         let IntervalEstimate { value, low, high } = outcome.change();
         IntervalEstimate { value: 1.0 + value, low: 1.0 + low, high: 1.0 + high }
     });
-    let state = match outcome {
-        Some(ConfirmationResult::Confirmed(_)) => ChangeState::Confirmed,
-        _ => ChangeState::Refuted,
-    };
+    let is_confirmed = matches!(outcome, Some(ConfirmationResult::Confirmed(_)));
+    let state = if is_confirmed { ChangeState::Confirmed } else { ChangeState::Refuted };
     status::print_note(&format!("change {} is {state}", change.number));
     store.store_confirmation(&RecordedChange { state, ratio, confirmed_by: session, ..change })
 }
@@ -387,11 +384,8 @@ pub fn prepare_change(
     request: &MeasureRequest,
 ) -> Result<(SuspectChange, MeasureRequest)> {
     let stored = store.find_change(number)?;
-    let all_series = store.list_series()?;
-    let series = all_series
-        .into_iter()
-        .find(|series| series.number == stored.series)
-        .context("the series of the change no longer exists")?;
+    let series = store.list_series()?.into_iter().find(|series| series.number == stored.series);
+    let series = series.context("the series of the change no longer exists")?;
     let change = stored.change;
     ensure!(
         !change.is_drift,
@@ -442,10 +436,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else { continue };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
             let same_variant = plan.variants.iter().find(|variant| variant.name == key.variant);
-            let mut variant = same_variant
-                .or(plan.variants.first())
-                .cloned()
-                .context("the plan has no variants")?;
+            let variant = same_variant.or(plan.variants.first()).cloned();
+            let mut variant = variant.context("the plan has no variants")?;
             if variant.worktree.take().is_some() {
                 // The environment refers to another worktree. It is filled in again for the new
                 // worktree.

@@ -415,11 +415,8 @@ fn group_by_file(
         let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else { continue };
         let samples = run.samples.iter().filter(|sample| Some(&*sample.metric) == metric);
         let (mut sum, mut count) = (0.0, 0);
-        let results = files
-            .entry(name.to_owned())
-            .or_default()
-            .entry(series_name(&run.case, &run.variant, plan, parameter))
-            .or_default();
+        let series = series_name(&run.case, &run.variant, plan, parameter);
+        let results = files.entry(name.to_owned()).or_default().entry(series).or_default();
         for sample in samples {
             (sum, count) = (sum + sample.value, count + 1);
             results.lengths_ns.extend(sample.elapsed_ns);
@@ -440,8 +437,5 @@ fn group_by_file(
 fn series_name(case: &Case, variant: &str, plan: &SessionPlan, parameter: &str) -> String {
     let mut case = case.clone();
     case.values.retain(|(name, _)| name != parameter);
-    match plan.variants.len() {
-        1 => case.id(),
-        _ => format!("{} [{variant}]", case.id()),
-    }
+    if plan.variants.len() == 1 { case.id() } else { format!("{} [{variant}]", case.id()) }
 }

@@ -5,16 +5,15 @@
 //! has them. Start at [`run`]; measuring commands end with [`push_pending`].
 
 use crate::import::ImportSummary;
-use crate::options::{
-    OutputArgs, PushTarget, StoreArgs, env_variable, hide_unused, parse, read_token_file,
-};
-use crate::results_file::FileWarnings;
-use crate::{CommandStatus, results_file, status, stored_session};
-use anyhow::{Context, bail, ensure};
+use crate::options::{OutputArgs, PushTarget, StoreArgs, hide_unused, parse, read_token_file};
+use crate::source::{self, FileWarnings};
+use crate::{CommandStatus, status, stored_session};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use indexmap::IndexSet;
 use speedwell_formats::MetricDirections;
-use speedwell_machine::process;
-use speedwell_machine::process::ScratchFolder;
+use speedwell_machine::environment::env_variable;
+use speedwell_machine::process::{self, ScratchFolder};
 use speedwell_model::stored::{OutboxEntry, UploadState};
 use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
@@ -94,15 +93,13 @@ pub struct PushArgs {
 
 impl PushArgs {
     /// Returns the project on the server, if one is given.
-    fn target_project(&self) -> anyhow::Result<Option<UploadTarget>> {
-        let from_environment = || {
-            let target = env_variable("SPEEDWELL_SERVER")?.parse::<UploadTarget>();
-            Some(target.context("in SPEEDWELL_SERVER"))
-        };
-        match &self.to {
-            Some(target) => Ok(Some(target.clone())),
-            None => from_environment().transpose(),
+    fn target_project(&self) -> Result<Option<UploadTarget>> {
+        if self.to.is_some() {
+            return Ok(self.to.clone());
         }
+        let from_environment = env_variable("SPEEDWELL_SERVER");
+        let target = from_environment.map(|url| url.parse::<UploadTarget>()).transpose();
+        target.context("in SPEEDWELL_SERVER")
     }
 }
 
@@ -110,7 +107,7 @@ impl PushArgs {
 ///
 /// # Errors
 /// Fails if a source is invalid, the token cannot be read, or the store cannot be written.
-pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: PushArgs) -> Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     if args.list {
         args.output.print_document(&report::report_outbox(&store.list_uploads()?))?;
@@ -139,8 +136,9 @@ pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
     }
     store.retry_uploads_now()?;
     let url = target.as_ref().map(ToString::to_string);
+    let sessions: Vec<i64> = named_sessions.finished.iter().copied().collect();
     let upload_job = UploadJob {
-        sessions: &named_sessions.finished,
+        sessions: &sessions,
         url: url.as_deref(),
         retry_time: args.wait.unwrap_or(DEFAULT_RETRY_TIME),
         is_quiet: args.output.quiet,
@@ -156,7 +154,7 @@ fn report_unsent(
     unsent: &[OutboxEntry],
     store: &Store,
     spool: Option<&Path>,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     if unsent.is_empty() {
         return Ok(CommandStatus::DONE);
     }
@@ -164,8 +162,7 @@ fn report_unsent(
         status::print_warning(&describe_item(item));
     }
     let Some(spool) = spool else {
-        let is_any_waiting = unsent.iter().any(|item| item.state == UploadState::Waiting);
-        if is_any_waiting {
+        if unsent.iter().any(|item| item.state == UploadState::Waiting) {
             status::print_hint(
                 "unsent sessions stay in the outbox; retry with: speedwell push --wait 10m",
             );
@@ -198,7 +195,7 @@ fn describe_item(item: &OutboxEntry) -> String {
 #[derive(Debug, Default)]
 struct NamedSessions {
     /// Sessions that can be sent, without duplicates.
-    finished: Vec<i64>,
+    finished: IndexSet<i64>,
     /// Sessions that are running or were killed.
     unfinished: Vec<i64>,
     /// Whether an unfinished session was named individually instead of as part of a range.
@@ -207,12 +204,7 @@ struct NamedSessions {
 
 impl NamedSessions {
     /// Adds the sessions of a source; files are imported first.
-    fn add_source(
-        &mut self,
-        source: &str,
-        args: &PushArgs,
-        store: &mut Store,
-    ) -> anyhow::Result<()> {
+    fn add_source(&mut self, source: &str, args: &PushArgs, store: &mut Store) -> Result<()> {
         if let Some((first, last)) = source.split_once("..").filter(|_| source.starts_with('@')) {
             let first = stored_session::find_session(store, first)?.number;
             let last = format!("@{}", last.strip_prefix('@').unwrap_or(last));
@@ -224,40 +216,34 @@ impl NamedSessions {
             return self.add_range(first..=last, store);
         }
         if !source.starts_with('@') {
-            self.add_numbers(import_file(source, args, store)?);
+            self.finished.extend(import_file(source, args, store)?);
             return Ok(());
         }
         let number = stored_session::find_session(store, source)?.number;
-        if store.session_state(number)? == SessionState::Running {
-            self.unfinished.push(number);
-            self.misses_named_session = true;
-        } else {
-            self.add_numbers([number]);
-        }
+        self.misses_named_session |= !self.add_session(number, store)?;
         Ok(())
     }
 
     /// Adds the sessions with these numbers, oldest first.
-    fn add_range(&mut self, range: RangeInclusive<i64>, store: &Store) -> anyhow::Result<()> {
+    fn add_range(&mut self, range: RangeInclusive<i64>, store: &Store) -> Result<()> {
         let mut numbers = store.selected_numbers(&SessionFilter::default(), usize::MAX >> 1)?;
         numbers.retain(|number| range.contains(number));
         numbers.sort_unstable();
         for number in numbers {
-            if store.session_state(number)? == SessionState::Running {
-                self.unfinished.push(number);
-            } else {
-                self.add_numbers([number]);
-            }
+            self.add_session(number, store)?;
         }
         Ok(())
     }
 
-    fn add_numbers(&mut self, numbers: impl IntoIterator<Item = i64>) {
-        for number in numbers {
-            if !self.finished.contains(&number) {
-                self.finished.push(number);
-            }
+    /// Adds a session; returns whether it is finished.
+    fn add_session(&mut self, number: i64, store: &Store) -> Result<bool> {
+        let is_finished = store.session_state(number)? != SessionState::Running;
+        if is_finished {
+            self.finished.insert(number);
+        } else {
+            self.unfinished.push(number);
         }
+        Ok(is_finished)
     }
 
     fn report_unfinished(&self) {
@@ -280,7 +266,7 @@ impl NamedSessions {
 }
 
 /// Imports the sessions of a file into the store.
-fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Result<Vec<i64>> {
+fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> Result<Vec<i64>> {
     let file = Path::new(source);
     if !file.exists() {
         bail!(
@@ -288,18 +274,15 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
         );
     }
     let (better, mut warnings) = (MetricDirections::default(), FileWarnings::default());
-    let sessions = results_file::read(file, &better, &mut warnings)?;
+    let sessions = source::read_file_or_folder(file, &better, &mut warnings)?;
     warnings.print_warnings();
     let mut summary = ImportSummary::default();
     let mut numbers = Vec::new();
     for mut session in sessions {
         session.tags.extend(args.store.tag.iter().cloned());
         let id = session.id.clone();
-        let number = match summary.import_session(store, &mut session)? {
-            Some(number) => Some(number),
-            None => store.find_by_id(&id)?,
-        };
-        numbers.extend(number);
+        let added = summary.import_session(store, &mut session)?;
+        numbers.extend(added.map_or_else(|| store.find_by_id(&id), |number| Ok(Some(number)))?);
     }
     summary.report_import(source, args.output.quiet);
     Ok(numbers)
@@ -307,11 +290,9 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
 
 /// Creates the client. Environment variables are the defaults for token and certificate
 /// authorities.
-fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
-    let token = match token_file {
-        Some(path) => Some(read_token_file(path)?),
-        None => env_variable("SPEEDWELL_TOKEN").map(SecretToken::new),
-    };
+fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> Result<UploadClient> {
+    let from_file = token_file.map(read_token_file).transpose()?;
+    let token = from_file.or_else(|| env_variable("SPEEDWELL_TOKEN").map(SecretToken::new));
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
     let Some(path) = ca.map(Path::to_owned).or(from_environment.map(PathBuf::from)) else {
         return Ok(UploadClient::new(token, Vec::new()));
@@ -337,11 +318,7 @@ struct UploadJob<'a> {
 
 impl UploadJob<'_> {
     /// Sends sessions until nothing is waiting or the time is up. Returns the unsent items.
-    fn send_all(
-        &self,
-        store: &mut Store,
-        client: &UploadClient,
-    ) -> anyhow::Result<Vec<OutboxEntry>> {
+    fn send_all(&self, store: &mut Store, client: &UploadClient) -> Result<Vec<OutboxEntry>> {
         let started_at = Instant::now();
         let mut failure_counts: HashMap<String, u32> = HashMap::new();
         while !process::is_interrupt_requested() {
@@ -371,7 +348,7 @@ impl UploadJob<'_> {
     }
 
     /// Lists the unsent items.
-    fn unsent_items(&self, store: &Store) -> anyhow::Result<Vec<OutboxEntry>> {
+    fn unsent_items(&self, store: &Store) -> Result<Vec<OutboxEntry>> {
         let mut items = store.list_uploads()?;
         items.retain(|item| {
             let has_ended = ["complete", "imported"].contains(&item.ended.as_str());
@@ -392,7 +369,7 @@ impl UploadJob<'_> {
         client: &UploadClient,
         item: &mut OutboxEntry,
         failure_counts: &mut HashMap<String, u32>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let result = upload_session(store, client, item)?;
         item.attempts += 1;
         match result {
@@ -441,7 +418,7 @@ fn upload_session(
     store: &Store,
     client: &UploadClient,
     item: &OutboxEntry,
-) -> anyhow::Result<Result<UploadOutcome, UploadError>> {
+) -> Result<Result<UploadOutcome, UploadError>> {
     let target = match item.url.parse::<UploadTarget>() {
         Ok(target) => target,
         Err(error) => return Ok(Err(UploadError::Rejected { reason: error.to_string() })),
@@ -478,7 +455,7 @@ pub fn push_pending(
     owing: &PushTarget,
     session: &Session,
     store: &mut Store,
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     let (Some(url), Some(number)) = (owing.push_url(), session.number) else {
         return Ok(CommandStatus::DONE);
     };

@@ -6,7 +6,7 @@
 
 use crate::options::{OutputArgs, hide_unused, parse};
 use crate::{CommandStatus, status};
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use speedwell_machine::environment::tune::{
     self, KNOBS, KnobOutcome, KnobState, RestoreOutcome, RestoredSetting, TunableMachine,
@@ -100,7 +100,7 @@ impl TunePlace {
     ///
     /// # Errors
     /// Fails if a file in that folder cannot be parsed.
-    pub fn open_machine(&self) -> anyhow::Result<TunableMachine> {
+    pub fn open_machine(&self) -> Result<TunableMachine> {
         Ok(TunableMachine::open(&self.root, self.dies_at)?)
     }
 }
@@ -113,7 +113,7 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 /// # Errors
 /// Fails if this user may not change the machine, if another process has changed it, or if the
 /// command cannot be started.
-pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
+pub fn run(args: TuneArgs) -> Result<CommandStatus> {
     match &args.action {
         Some(TuneAction::Reset(args)) => reset_settings(args),
         Some(TuneAction::Status(args)) => show_status(args),
@@ -126,13 +126,12 @@ pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.
-pub fn watch_tuner(root: &Path, limit_ms: Option<u64>) -> anyhow::Result<CommandStatus> {
-    let machine = TunableMachine::open(root, None)?;
-    tune::run_guard(&machine, limit_ms.map(Duration::from_millis))?;
+pub fn watch_tuner(root: &Path, limit_ms: Option<u64>) -> Result<CommandStatus> {
+    tune::run_guard(&TunableMachine::open(root, None)?, limit_ms.map(Duration::from_millis))?;
     Ok(CommandStatus::DONE)
 }
 
-fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
+fn apply_settings(args: &TuneArgs) -> Result<CommandStatus> {
     let machine = args.place.open_machine()?;
     let request = args.tune_request(&machine)?;
     if !args.dry_run {
@@ -168,7 +167,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Locks the machine. Fails if its settings have been changed.
-fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
+fn lock_untuned(machine: &TunableMachine) -> Result<TuneLock<'_>> {
     let lock = TuneLock::acquire(machine)?;
     if let Some(journal) = lock.current_journal()? {
         bail!(
@@ -195,7 +194,7 @@ impl MachineTuner {
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.
-    pub fn new(place: &TunePlace, pin: Option<&CpuSet>) -> anyhow::Result<Option<MachineTuner>> {
+    pub fn new(place: &TunePlace, pin: Option<&CpuSet>) -> Result<Option<MachineTuner>> {
         let machine = place.open_machine()?;
         require_root(&machine, "doctor --calibrate TARGET --tuned")?;
         drop(lock_untuned(&machine)?);
@@ -213,14 +212,13 @@ impl MachineTuner {
     /// # Errors
     /// Fails under the same conditions as [`MachineTuner::new`], or if the journal cannot be
     /// written.
-    pub fn tune_machine(&self) -> anyhow::Result<String> {
+    pub fn tune_machine(&self) -> Result<String> {
         let lock = lock_untuned(&self.machine)?;
         let mut plan = tune::plan(&self.machine, &self.request)?;
         let command_line = "speedwell doctor --calibrate --tuned";
         plan.apply(&lock, self.guard.clone(), command_line, false, None)?;
         let knobs = plan.knobs.iter().filter(|knob| knob.outcome == KnobOutcome::Set);
-        let names: Vec<&str> = knobs.map(|knob| knob.knob.name).collect();
-        Ok(names.join(", "))
+        Ok(knobs.map(|knob| knob.knob.name).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -229,7 +227,7 @@ fn cpu_numbers(cpus: &CpuSet) -> Vec<u32> {
 }
 
 impl TuneArgs {
-    fn tune_request(&self, machine: &TunableMachine) -> anyhow::Result<TuneRequest> {
+    fn tune_request(&self, machine: &TunableMachine) -> Result<TuneRequest> {
         let knob_names: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
         if let Some(name) = self.knobs.iter().find(|name| !knob_names.contains(name)) {
             let hint = match nearest_name(name, &knob_names) {
@@ -253,17 +251,12 @@ impl TuneArgs {
     /// Returns the command line as shown to other users.
     fn command_line(&self) -> String {
         let dashes = (!self.command.is_empty()).then(|| "--".to_owned());
-        let arguments = ["speedwell", "tune"]
-            .into_iter()
-            .map(str::to_owned)
-            .chain(self.knobs.iter().cloned())
-            .chain(dashes)
-            .chain(self.command.iter().cloned());
-        shell_words::join(arguments)
+        let words = ["speedwell", "tune"].map(str::to_owned).into_iter().chain(self.knobs.clone());
+        shell_words::join(words.chain(dashes).chain(self.command.clone()))
     }
 }
 
-fn require_root(machine: &TunableMachine, command: &str) -> anyhow::Result<()> {
+fn require_root(machine: &TunableMachine, command: &str) -> Result<()> {
     if machine.may_change() {
         return Ok(());
     }
@@ -279,7 +272,7 @@ fn execute_command(
     plan: &TunePlan,
     program: &Path,
     arguments: &[String],
-) -> anyhow::Result<CommandStatus> {
+) -> Result<CommandStatus> {
     plan.enter_own_cpus(machine).context("cannot move the command to its reserved processors")?;
     process::install_handlers()?;
     let throttle_count = tune::ThrottleCount::now(machine);
@@ -303,13 +296,12 @@ fn execute_command(
 ///
 /// # Errors
 /// Fails if the journal cannot be read or the machine cannot be locked.
-pub fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
+pub fn restore_after_command(machine: &TunableMachine) -> Result<()> {
     let lock = TuneLock::acquire(machine)?;
     match lock.current_journal()?.filter(TuneJournal::is_own) {
         None => status::print_warning("The settings were restored before the command ended."),
         Some(journal) => {
-            let restored = journal.restore_all(&lock, false)?;
-            for line in not_restored(&restored) {
+            for line in not_restored(&journal.restore_all(&lock, false)?) {
                 status::print_warning(&report::not_restored_sentence(&line));
             }
         }
@@ -317,7 +309,7 @@ pub fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
+fn reset_settings(args: &ActionArgs) -> Result<CommandStatus> {
     let machine = args.place.open_machine()?;
     require_root(&machine, "tune reset")?;
     let lock = TuneLock::acquire(&machine)?;
@@ -347,7 +339,7 @@ fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
     restored.iter().filter_map(line).collect()
 }
 
-fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
+fn show_status(args: &ActionArgs) -> Result<CommandStatus> {
     let machine = args.place.open_machine()?;
     let journal = tune::current_changes(&machine)?;
     let tuned = journal.map(|journal| TunedMachine {
@@ -370,11 +362,7 @@ fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Prints the plan. Returns a negative status if nothing can be changed.
-fn print_plan(
-    plan: &TunePlan,
-    is_plan: bool,
-    output: &OutputArgs,
-) -> anyhow::Result<CommandStatus> {
+fn print_plan(plan: &TunePlan, is_plan: bool, output: &OutputArgs) -> Result<CommandStatus> {
     let lines: Vec<KnobLine> = plan.knobs.iter().map(knob_line).collect();
     output.print_document(&report::report_knobs(&lines, is_plan, &output.report_settings()))?;
     Ok(if plan.has_effect() { CommandStatus::DONE } else { CommandStatus::NEGATIVE })
@@ -422,6 +410,5 @@ fn report_changes(plan: &TunePlan, output: &OutputArgs) {
         (!names.is_empty()).then(|| format!("{}: {}", outcome_label(outcome), names.join(", ")))
     };
     let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(describe);
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    status::print_note(&parts.join("; "));
+    status::print_note(&parts.into_iter().flatten().collect::<Vec<String>>().join("; "));
 }

@@ -1,43 +1,184 @@
-//! Implements the commands for the stored projects of a server: `speedwell serve project` creates
-//! and lists them, `backup` writes all of them to one file, `restore` reads such a file back into a
-//! database file or into PostgreSQL, and `prune` deletes sessions that the retention rules no longer
-//! keep.
+//! Implements the commands for what a server stores: `speedwell serve token` manages the tokens that
+//! grant permissions, `serve project` creates and lists projects, `backup` writes all of them to one
+//! file, `restore` reads such a file back into a database file or into PostgreSQL, and `prune`
+//! deletes sessions that the retention rules no longer keep.
 
 use crate::history::project::store_points;
 use crate::options::{DatabaseArgs, OutputArgs, parse};
+use crate::serve::forge::{self, ForgeCommand};
 use crate::{CommandStatus, status};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use speedwell_machine::process::{ScratchFolder, unix_time_ms};
-use speedwell_model::stored::{AuditEntry, SessionOverview};
+use speedwell_model::stored::{AuditEntry, SessionOverview, StoredToken, TokenScope};
 use speedwell_report::{self as report, ServedProject, format_count, list_served_projects};
 use speedwell_server::dashboard::project_name;
+use speedwell_server::http::token::AccessToken;
 use speedwell_store::{
     BackupLines, RestoreSummary, RetentionRules, SessionFilter, Store, StoredProject, end_backup,
-    write_backup_header,
+    sibling_path, write_backup_header,
 };
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Create projects on a server, and control who may read them
-#[derive(Debug, Args)]
-pub struct ProjectArgs {
+/// Subcommands for the settings of a server.
+#[derive(Debug, Subcommand)]
+pub enum ServeCommand {
+    /// Create, list and revoke tokens of a server
     #[command(subcommand)]
-    command: ProjectCommand,
+    Token(TokenCommand),
+    /// Create projects on a server, and control who may read them
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Let the server comment on pull requests when their sessions are pushed
+    ///
+    /// Each session of a pull request is compared with a session of its base revision from the same machine. If a session
+    /// has several variants, these are compared instead. A single comment is kept up to date, and the commit status
+    /// 'speedwell/CHECK' is set.
+    #[command(subcommand)]
+    Forge(ForgeCommand),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
+    Prune(PruneArgs),
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Fails if the store cannot be read or written, or an argument is not valid.
+pub fn run(command: &ServeCommand) -> Result<CommandStatus> {
+    match command {
+        ServeCommand::Token(TokenCommand::Add(args)) => add_token(args),
+        ServeCommand::Token(TokenCommand::List(args)) => list_tokens(args),
+        ServeCommand::Token(TokenCommand::Revoke(args)) => revoke_token(args),
+        ServeCommand::Project(ProjectCommand::Add(args)) => add_project(args),
+        ServeCommand::Project(ProjectCommand::List(args)) => list_projects(args),
+        ServeCommand::Forge(ForgeCommand::Set(args)) => forge::set_forge(args),
+        ServeCommand::Forge(ForgeCommand::Show(args)) => forge::show_forge(args),
+        ServeCommand::Forge(ForgeCommand::Remove(args)) => forge::remove_forge(args),
+        ServeCommand::Backup(args) => back_up(args),
+        ServeCommand::Restore(args) => restore_backup(args),
+        ServeCommand::Prune(args) => prune(args),
+    }
 }
 
 #[derive(Debug, Subcommand)]
-enum ProjectCommand {
-    Add(AddArgs),
+pub enum TokenCommand {
+    Add(AddTokenArgs),
+    /// List the tokens, without their secrets
+    List(ListArgs),
+    Revoke(RevokeArgs),
+}
+
+/// Create a token; it is printed once and never stored
+#[derive(Debug, Args)]
+pub struct AddTokenArgs {
+    /// Name of the token
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Allowed actions: read, push, triage, admin (repeatable)
+    #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',', value_parser = parse::choice(SCOPES))]
+    scope: Vec<TokenScope>,
+    /// Only for this project, created if needed [default: all]
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Allow pushes only for this branch (repeatable) [default: all]
+    #[arg(long, value_name = "NAME")]
+    branch: Vec<String>,
+    /// Allow pushes only for this machine (repeatable) [default: all]
+    #[arg(long, value_name = "NAME")]
+    machine: Vec<String>,
+    /// Lifetime, such as 365d or 12h [default: until revoked]
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    store: DatabaseArgs,
+}
+
+/// Revoke a token, and all logins with it
+#[derive(Debug, Args)]
+pub struct RevokeArgs {
+    /// Id or name of the token
+    #[arg(value_name = "TOKEN")]
+    token: String,
+    #[command(flatten)]
+    store: DatabaseArgs,
+}
+
+/// Permissions: their names, help and values.
+const SCOPES: [parse::Choice<TokenScope>; 4] = [
+    ("read", "Read", TokenScope::Read),
+    ("push", "Push, and read what was pushed", TokenScope::Push),
+    ("triage", "Triage changes, and read", TokenScope::Triage),
+    ("admin", "Everything", TokenScope::Admin),
+];
+
+fn lifetime(text: &str) -> Result<Duration, String> {
+    parse_days(text, 1, "365d")
+}
+
+fn add_token(args: &AddTokenArgs) -> Result<CommandStatus> {
+    ensure!(!args.name.trim().is_empty(), "the name of the token is empty");
+    let path = args.store.database_path()?;
+    let mut store = Store::open(&path)?;
+    let mut scopes: Vec<TokenScope> = Vec::new();
+    for scope in &args.scope {
+        if !scopes.contains(scope) {
+            scopes.push(*scope);
+        }
+    }
+    if let Some(project) = &args.project {
+        ensure_project(&mut store, &path, project)?;
+    }
+    let token = AccessToken::new()?;
+    let now = unix_time_ms();
+    let restriction = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
+    store.add_token(&StoredToken {
+        id: token.id().to_owned(),
+        digest: token.digest().as_bytes().to_vec(),
+        name: args.name.clone(),
+        scopes,
+        project: args.project.clone(),
+        branches: restriction(&args.branch),
+        machines: restriction(&args.machine),
+        created_unix_ms: now,
+        expires_unix_ms: args.expires.map(|duration| now + duration.as_millis() as i64),
+        used_unix_ms: None,
+        revoked_unix_ms: None,
+    })?;
+    record_action(&mut store, "token add", token.id())?;
+    status::write_stdout(format!("{}\n", token.expose()))?;
+    status::print_note("the token is shown only once; anyone who has it can use it");
+    Ok(CommandStatus::DONE)
+}
+
+fn list_tokens(args: &ListArgs) -> Result<CommandStatus> {
+    let store = Store::open_to_read(&args.store.database_path()?)?;
+    args.output.print_document(&report::list_tokens(&store.list_tokens()?, unix_time_ms()))?;
+    Ok(CommandStatus::DONE)
+}
+
+fn revoke_token(args: &RevokeArgs) -> Result<CommandStatus> {
+    let mut store = Store::open(&args.store.database_path()?)?;
+    for id in store.revoke_tokens(&args.token, unix_time_ms())? {
+        record_action(&mut store, "token revoke", &id)?;
+        status::print_note(&format!("revoked the token {id}"));
+    }
+    Ok(CommandStatus::DONE)
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProjectCommand {
+    Add(AddProjectArgs),
     /// List the projects
     List(ListArgs),
 }
 
 /// Create a project, or change who may read it
 #[derive(Debug, Args)]
-struct AddArgs {
+pub struct AddProjectArgs {
     /// Name: up to 64 lowercase letters, digits and hyphens
     #[arg(value_name = "NAME")]
     name: String,
@@ -52,20 +193,9 @@ struct AddArgs {
 #[derive(Debug, Args)]
 pub struct ListArgs {
     #[command(flatten)]
-    pub output: OutputArgs,
+    output: OutputArgs,
     #[command(flatten)]
-    pub store: DatabaseArgs,
-}
-
-/// Runs the subcommand.
-///
-/// # Errors
-/// Fails if the store cannot be written, or the name is not valid.
-pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
-    match &args.command {
-        ProjectCommand::Add(args) => add_project(args),
-        ProjectCommand::List(args) => list_projects(args),
-    }
+    store: DatabaseArgs,
 }
 
 /// Returns the project called `name`; creates the project if necessary. `name` may be the name that
@@ -73,14 +203,14 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the name is not valid, or the store cannot be written.
-pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Result<StoredProject> {
+fn ensure_project(store: &mut Store, path: &Path, name: &str) -> Result<StoredProject> {
     if name != project_name(path) {
         return store.add_project(name);
     }
     store.find_project("")?.context("the store has no first project")
 }
 
-fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
+fn add_project(args: &AddProjectArgs) -> Result<CommandStatus> {
     let path = args.store.database_path()?;
     let mut store = Store::open(&path)?;
     let project = ensure_project(&mut store, &path, &args.name)?;
@@ -91,17 +221,14 @@ fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
+fn list_projects(args: &ListArgs) -> Result<CommandStatus> {
     let path = args.store.database_path()?;
     let store = Store::open_to_read(&path)?;
     let mut projects = Vec::new();
     for project in store.list_projects()? {
         let project_path = store.project_path(&project)?;
         let project_store = Store::open_to_read(&project_path)?;
-        let name = match project.number {
-            1 => project_name(&path),
-            _ => project.name,
-        };
+        let name = if project.number == 1 { project_name(&path) } else { project.name };
         projects.push(ServedProject {
             name,
             is_public: project.is_public,
@@ -115,7 +242,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Adds an action of the server's command line to the audit log.
-pub fn record_action(store: &mut Store, action: &str, subject: &str) -> anyhow::Result<()> {
+pub fn record_action(store: &mut Store, action: &str, subject: &str) -> Result<()> {
     store.append_audit(&AuditEntry {
         at_unix_ms: unix_time_ms(),
         actor: "command line".into(),
@@ -157,9 +284,8 @@ pub struct RestoreArgs {
 ///
 /// # Errors
 /// Fails if the store cannot be read, or the file cannot be written.
-pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
-    let path = args.store.database_path()?;
-    let store = Store::open_to_read(&path)?;
+fn back_up(args: &BackupArgs) -> Result<CommandStatus> {
+    let store = Store::open_to_read(&args.store.database_path()?)?;
     let displayed_file = args.file.display();
     // Never overwrite an earlier backup. Write to another name first: a partial backup must not be
     // mistaken for a complete backup.
@@ -194,7 +320,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if the file is not a valid backup, or the store cannot be written.
-pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
+fn restore_backup(args: &RestoreArgs) -> Result<CommandStatus> {
     let displayed_file = args.file.display();
     let context = || format!("cannot restore '{displayed_file}'");
     let scratch = ScratchFolder::new()?;
@@ -238,10 +364,7 @@ fn open_seekable(path: &Path, scratch: &ScratchFolder) -> std::io::Result<File> 
     Ok(copy)
 }
 
-fn restore_all(
-    path: &Path,
-    mut lines: BackupLines<BufReader<&File>>,
-) -> anyhow::Result<RestoreSummary> {
+fn restore_all(path: &Path, mut lines: BackupLines<BufReader<&File>>) -> Result<RestoreSummary> {
     let mut first_store = Store::open(path)?;
     let mut totals = RestoreSummary::default();
     while let Some((name, is_public)) = lines.next_project()? {
@@ -265,9 +388,7 @@ fn restore_all(
 /// explains why a partial store remains.
 fn remove_store(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let _ = std::fs::remove_file(name);
+        let _ = std::fs::remove_file(sibling_path(path, suffix));
     }
     let _ = std::fs::remove_dir_all(Store::projects_folder(path));
 }
@@ -276,7 +397,7 @@ fn remove_store(path: &Path) {
 fn restore_project(
     store: &mut Store,
     lines: &mut BackupLines<BufReader<&File>>,
-) -> anyhow::Result<RestoreSummary> {
+) -> Result<RestoreSummary> {
     let summary = store.restore_project(lines)?;
     for number in store.find_sessions_without_points()? {
         store_points(store, number)?;
@@ -288,7 +409,7 @@ fn restore_project(
 ///
 /// # Errors
 /// Fails if there is no such project.
-pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
+pub fn open_project_store(path: &Path, name: Option<&str>) -> Result<Store> {
     let first_store = Store::open(path)?;
     let Some(name) = name else { return Ok(first_store) };
     let project = first_store.find_project(name)?.with_context(|| {
@@ -315,10 +436,10 @@ pub struct PruneArgs {
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     /// Delete interrupted and empty sessions older than this
-    #[arg(long, value_name = "TIME", value_parser = days)]
+    #[arg(long, value_name = "TIME", value_parser = age)]
     failed: Option<Duration>,
     /// Delete sessions of branches other than --main, older than this
-    #[arg(long, value_name = "TIME", value_parser = days)]
+    #[arg(long, value_name = "TIME", value_parser = age)]
     branches: Option<Duration>,
     /// Branches whose sessions are always kept
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values = ["main", "master"])]
@@ -335,12 +456,16 @@ pub struct PruneArgs {
     store: DatabaseArgs,
 }
 
-fn days(text: &str) -> Result<Duration, String> {
-    let number = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
-    match number {
-        Some(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
-        None => parse::duration(text)
-            .map_err(|error| format!("{error}, or a number of days such as 90d")),
+fn age(text: &str) -> Result<Duration, String> {
+    parse_days(text, 0, "90d")
+}
+
+/// Parses a number of days, at least `least`, or any other duration.
+fn parse_days(text: &str, least: u32, example: &str) -> Result<Duration, String> {
+    match text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+        Some(days) if days >= least => Ok(Duration::from_secs(u64::from(days) * 86_400)),
+        _ => parse::duration(text)
+            .map_err(|error| format!("{error}, or a number of days such as {example}")),
     }
 }
 
@@ -348,7 +473,7 @@ fn days(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// Fails if the store cannot be written, or there is no such session.
-pub fn prune(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
+fn prune(args: &PruneArgs) -> Result<CommandStatus> {
     let mut store = open_project_store(&args.store.database_path()?, args.project.as_deref())?;
     if let Some(id) = &args.undelete {
         let number = store.restore_deleted(id)?;
@@ -388,4 +513,18 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         status::print_note(&format!("{purged} earlier deletions can no longer be undone"));
     }
     Ok(CommandStatus::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_lives_for_days_or_any_duration() {
+        assert_eq!(lifetime("2d"), Ok(Duration::from_secs(172_800)));
+        assert_eq!(lifetime("12h"), Ok(Duration::from_secs(43_200)));
+        for invalid in ["0d", "d", "-1d", "1w", ""] {
+            assert!(lifetime(invalid).unwrap_err().contains("365d"), "{invalid}");
+        }
+    }
 }
