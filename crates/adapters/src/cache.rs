@@ -10,13 +10,15 @@
 //! dependencies ([`DescriptionInputs`]), and all of them are compared before a cached description
 //! is used. A description with untraceable dependencies is not cached. Start at [`ask_cached`].
 
+use crate::run_outcome::{HarnessFailure, converse};
 use serde::{Deserialize, Serialize};
 use speedwell_machine::process::{
     ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder,
-    effective_user_id, run_child,
+    effective_user_id,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -121,17 +123,28 @@ fn describe_writer(data: &Metadata, user: u32) -> String {
 
 /// Removes abandoned drafts from a folder.
 pub(super) fn remove_drafts(folder: &Path) {
+    remove_old(folder, MAX_DRAFT_AGE, |name| name.starts_with(DRAFT_PREFIX));
+}
+
+/// Removes the entries of a folder that are older than `age` and whose name is unwanted.
+pub(super) fn remove_old(folder: &Path, age: Duration, is_unwanted: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX);
         let modified = entry.metadata().and_then(|data| data.modified());
-        if is_draft && modified.is_ok_and(|time| is_older(time, MAX_DRAFT_AGE)) {
+        let is_old = modified.is_ok_and(|time| time.elapsed().is_ok_and(|passed| passed > age));
+        if is_old && is_unwanted(&entry.file_name().to_string_lossy()) {
             remove_entry(&entry.path());
         }
     }
 }
 
-pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
-    time.elapsed().is_ok_and(|elapsed| elapsed > age)
+/// Returns the entries of a folder, the least recently used first.
+pub(super) fn entries_by_age(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut dated: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    dated.sort();
+    dated.into_iter().map(|(_, path)| path).collect()
 }
 
 /// Removes a file or folder, ignoring errors.
@@ -177,11 +190,13 @@ struct CachedDescription {
 /// If the cache contains the conversation, replays it and returns `None`. Otherwise, holds the
 /// conversation with the process of `spec` and returns the outcome of the process. `origin`
 /// extracts the program and the dependencies from the line that completes a successful description.
+/// `replay` is the command with which a user can repeat a failure.
 pub(super) fn ask_cached<C: ChildConversation>(
     spec: &ProcessSpec,
+    replay: &ProcessSpec,
     conversation: &mut C,
     origin: fn(&[u8]) -> Option<DescriptionOrigin>,
-) -> io::Result<Option<ProcessOutcome>> {
+) -> Result<Option<ProcessOutcome>, HarnessFailure> {
     let opening = conversation.opening_bytes();
     let slot = CacheSlot::find(spec, &opening);
     if let Some(entry) = slot.as_ref().and_then(|slot| slot.load_entry(spec)) {
@@ -197,7 +212,7 @@ pub(super) fn ask_cached<C: ChildConversation>(
         origin: None,
         lines: Some(Vec::new()),
     };
-    let outcome = run_child(spec, &mut recorder)?;
+    let outcome = converse(spec, replay, &mut recorder)?;
     if let (Some(slot), Some(origin), Some(lines)) = (slot, recorder.origin, recorder.lines)
         && outcome.ended == ProcessEnd::Exit(0)
     {
@@ -222,35 +237,18 @@ impl CacheSlot {
         };
         let program = fs::canonicalize(program).ok()?;
         let metadata = program.metadata().ok()?;
-        let mut key = TextFingerprint::default();
-        key.add(env!("CARGO_PKG_VERSION").as_bytes());
-        key.add(program.as_os_str().as_encoded_bytes());
-        for number in [
-            metadata.dev(),
-            metadata.ino(),
-            metadata.len(),
-            metadata.mtime() as u64,
-            metadata.mtime_nsec() as u64,
-        ] {
-            key.add(&number.to_le_bytes());
-        }
-        spec.arguments.iter().for_each(|argument| key.add(argument.as_bytes()));
-        let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
-        key.add(directory.as_os_str().as_encoded_bytes());
-        key.add(opening);
         let mut variables: Vec<_> = std::env::vars_os()
             .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
             .collect();
         variables.sort();
-        for (_, folders) in spec.environment.iter().filter(|(name, _)| name == SEARCH_PATH) {
-            key.add(folders.as_bytes());
-        }
-        for (name, value) in variables {
-            key.add(name.as_encoded_bytes());
-            key.add(value.as_encoded_bytes());
-        }
-        let name = format!("{:016x}.json", key.value());
-        let file = cache_folder().join("described").join(name);
+        let set_paths = spec.environment.iter().filter(|(name, _)| name == SEARCH_PATH);
+        let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
+        let name = hash_name(&(
+            (env!("CARGO_PKG_VERSION"), &program, metadata.dev(), metadata.ino(), metadata.len()),
+            (metadata.mtime(), metadata.mtime_nsec(), &spec.arguments, directory, opening),
+            (set_paths.collect::<Vec<_>>(), variables),
+        ));
+        let file = cache_folder().join("described").join(name + ".json");
         Some(CacheSlot { file, program })
     }
 
@@ -300,7 +298,7 @@ impl CacheSlot {
     fn write_entry(&self, entry: &CachedDescription) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
-        evict_oldest(folder)?;
+        evict_oldest(folder);
         // The entry is written under a temporary name and renamed, because other processes may
         // access it.
         let draft = self.file.with_extension(format!("{}", std::process::id()));
@@ -335,24 +333,28 @@ fn read_variable(name: &str, spec: &ProcessSpec) -> Option<String> {
 }
 
 fn hash_content(file: &Path) -> Option<u64> {
-    let mut content = TextFingerprint::default();
-    content.add(&fs::read(file).ok()?);
-    Some(content.value())
+    Some(hash_value(&fs::read(file).ok()?))
+}
+
+/// Hashes a value. The hash detects accidental differences, not malicious ones.
+pub(super) fn hash_value(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns the hash of a value as a part of a file name.
+pub(super) fn hash_name(value: &impl Hash) -> String {
+    format!("{:016x}", hash_value(value))
 }
 
 /// If the cache is full, removes the older half of its entries.
-fn evict_oldest(folder: &Path) -> io::Result<()> {
-    let mut entries: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
-        .flatten()
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
+fn evict_oldest(folder: &Path) {
+    let entries = entries_by_age(folder);
     if entries.len() >= MAX_ENTRIES {
-        entries.sort();
-        for (_, file) in &entries[..entries.len() - MAX_ENTRIES / 2] {
-            fs::remove_file(file)?;
-        }
+        let oldest = &entries[..entries.len() - MAX_ENTRIES / 2];
+        oldest.iter().for_each(|file| remove_entry(file));
     }
-    Ok(())
 }
 
 /// Forwards received lines and records them.
@@ -377,33 +379,6 @@ impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
             Err(_) => self.lines = None,
         }
         self.inner.handle_line(line)
-    }
-}
-
-/// Fingerprint of several byte strings: 64-bit FNV-1a. The length of each string is included, so
-/// that different lists do not collide by concatenation. The fingerprint detects accidental
-/// differences, not malicious ones.
-#[derive(Debug)]
-pub(super) struct TextFingerprint(u64);
-
-impl Default for TextFingerprint {
-    fn default() -> TextFingerprint {
-        TextFingerprint(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl TextFingerprint {
-    /// Adds a byte string.
-    pub fn add(&mut self, bytes: &[u8]) {
-        let length = (bytes.len() as u64).to_le_bytes();
-        for byte in length.iter().chain(bytes) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    /// Returns the fingerprint of all added byte strings.
-    pub fn value(&self) -> u64 {
-        self.0
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::discover::BenchmarkPart;
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
+use crate::{RunOutcome, harness_for};
 use anyhow::{Context, bail};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,19 @@ impl SourceKind {
     pub fn may_hold_several(self) -> bool {
         use SourceKind::*;
         matches!(self, Suite | Cpp | Program | Python | Load | Experiment)
+    }
+
+    /// Whether the harness divides a run into samples as `--samples`, `--time`, `--iterations` and
+    /// `--warmup` request.
+    pub fn divides_runs(self) -> bool {
+        use SourceKind::*;
+        matches!(self, Suite | Cpp | Program | Python | Snippet(_))
+    }
+
+    /// Whether the harness can record a series from the first iteration on.
+    pub fn records_series(self) -> bool {
+        use SourceKind::*;
+        matches!(self, Cpp | Program | Python | Snippet(_) | Fake)
     }
 }
 
@@ -568,6 +582,8 @@ pub struct BenchmarkDescription {
 /// Context of one run. A slot is a planned run.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
+    /// The job that the variant performs.
+    pub job: &'a BenchmarkJob,
     /// The variant.
     pub variant: &'a Variant,
     /// The resolved program.
@@ -607,6 +623,19 @@ impl RunContext<'_> {
     /// Time limit of the run.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.sampling.timeout_ms)
+    }
+
+    /// Executes the job in a fresh process, with the files of the variant.
+    pub fn perform(&self) -> RunOutcome {
+        let job = self.job.under(self.variant);
+        let context = RunContext { job: &job, ..self.clone() };
+        let performed = harness_for(job.source.kind).perform_job(&context);
+        performed.unwrap_or_else(|failure| RunOutcome::from_failure(failure, &context))
+    }
+
+    /// Builds in advance what [`RunContext::perform`] needs.
+    pub fn prepare(&self) {
+        harness_for(self.job.source.kind).prepare_job(self);
     }
 }
 

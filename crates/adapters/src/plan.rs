@@ -151,11 +151,12 @@ impl SessionPlan {
     /// plan.
     pub fn run_context<'a>(
         &'a self,
-        job: &BenchmarkJob,
+        job: &'a BenchmarkJob,
         variant: &'a Variant,
         slot: u32,
     ) -> RunContext<'a> {
         RunContext {
+            job,
             variant,
             program: crate::resolve_program_for(&job.source, variant),
             slot,

@@ -55,11 +55,6 @@ impl RunResult {
     }
 }
 
-/// Builds a failure cause. `reason` is a sentence fragment, such as "reported no finite rate".
-pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
-    FailureCause::Invalid { reason: reason.into() }
-}
-
 /// Largest accepted value. The square of a larger value might overflow, for example in a variance.
 const MAX_VALUE: f64 = 1e150;
 
@@ -76,7 +71,7 @@ pub fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
         (is_time && value < 0.0)
             .then(|| format!("reported a negative time for '{name}': {value} ns"))
     })?;
-    Some(invalid_cause(reason))
+    Some(FailureCause::invalid(reason))
 }
 
 /// Rejects a measured section that is longer than the lifetime of its process. Such a time cannot
@@ -84,7 +79,7 @@ pub fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
 pub fn check_lifetime(result: &RunResult, wall_ns: u64) -> Option<FailureCause> {
     let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
-    Some(invalid_cause(format!(
+    Some(FailureCause::invalid(format!(
         "reported a section of {longest} ns, but its process ran for only {wall_ns} ns"
     )))
 }
@@ -113,10 +108,10 @@ pub fn observe_rate(
     let mut result = RunResult::new(case, vec![Metric::throughput()]);
     let value = match parse_rate(&rate.rate, &mut result.notes) {
         Ok(value) => value,
-        Err(reason) => return (result, Some(invalid_cause(reason))),
+        Err(reason) => return (result, Some(FailureCause::invalid(reason))),
     };
     if !test && let Some(reason) = find_implausible(value) {
-        return (result, Some(invalid_cause(reason)));
+        return (result, Some(FailureCause::invalid(reason)));
     }
     let value = correct_rate(value, rate, &mut result);
     let iterations = rate.elapsed_ns.map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
@@ -211,7 +206,7 @@ fn add_http_metrics(http: &Json, result: &mut RunResult) -> Option<FailureCause>
     add("http_non2xx", "", non2xx);
     let failed_requests = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
     (failed_requests > 0.0).then(|| {
-        invalid_cause(format!(
+        FailureCause::invalid(format!(
             "{failed_requests} requests failed ({} errors, {} responses other than 2xx), so the rate is invalid",
             errors.unwrap_or(0.0),
             non2xx.unwrap_or(0.0)

@@ -5,7 +5,7 @@
 //! Node.js takes time for every file it opens, so files that each sample needs are also unpacked as
 //! a single bundle.
 
-use crate::cache::{self, TextFingerprint, cache_folder};
+use crate::cache::{self, cache_folder, hash_name};
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use speedwell_model::FailureCause;
@@ -162,6 +162,7 @@ impl HarnessSources {
 }
 
 /// An unpacked file.
+#[derive(Hash)]
 struct UnpackedFile {
     name: PathBuf,
     content: Cow<'static, [u8]>,
@@ -186,7 +187,7 @@ fn bundle_scripts(content: &[UnpackedFile], folders: &[&str]) -> UnpackedFile {
 
 /// Unpacks a harness below `cache`, under a name that depends on its content.
 fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow::Result<PathBuf> {
-    let folder = cache.join(format!("harness-{name}-{:016x}", hash_files(content)));
+    let folder = cache.join(format!("harness-{name}-{}", hash_name(&content)));
     if folder.is_dir() {
         return Ok(folder);
     }
@@ -229,16 +230,6 @@ fn embedded_files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
         }
     }
     found
-}
-
-/// Hashes names and contents of the sources.
-fn hash_files(content: &[UnpackedFile]) -> u64 {
-    let mut fingerprint = TextFingerprint::default();
-    for file in content {
-        fingerprint.add(file.name.as_os_str().as_encoded_bytes());
-        fingerprint.add(&file.content);
-    }
-    fingerprint.value()
 }
 
 #[cfg(test)]

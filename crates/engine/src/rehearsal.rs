@@ -272,7 +272,7 @@ pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<
 
 /// Returns a warning if options for dividing a run into samples do not affect some of the files.
 fn undivided_warning(plan: &SessionPlan) -> Option<String> {
-    let undivided = |job: &&BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
+    let undivided = |job: &&BenchmarkJob| !job.source.kind.divides_runs();
     let unsupported_option_warning = |job: &BenchmarkJob| {
         let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
         let name = &job.source.name;

@@ -23,8 +23,7 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     ProgressReporter, SourceKind, StartMode,
 };
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::describing_failure;
+use crate::run_outcome::HarnessFailure;
 use crate::snippet::{example_call, is_module};
 use crate::suites::{KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter};
 use anyhow::{Context as _, bail, ensure};
@@ -530,15 +529,18 @@ fn describe_source(
     };
     // A failed build is reported when the cases are described.
     let _ = crate::build_if_package(source, baseline, reporter);
-    let mut description = harness.describe_source(&request);
+    let described = harness.describe_source(&request);
+    let mut description = described.unwrap_or_else(|failure| BenchmarkDescription {
+        failure: Some(failure.in_description(source)),
+        ..BenchmarkDescription::default()
+    });
     description.jobs.iter_mut().for_each(|job| job.source = source.clone());
     if let Some(reason) = invalid_parameter_name(&description) {
         description.jobs.clear();
         description.parameters.clear();
-        description.failure = Some(StepFailure {
-            replay: format!("speedwell run {} --list", quote(&source.file.to_string_lossy())),
-            ..describing_failure(source, invalid_cause(reason), String::new())
-        });
+        let replay = format!("speedwell run {} --list", quote(&source.file.to_string_lossy()));
+        let failure = HarnessFailure { replay, ..HarnessFailure::invalid(reason) };
+        description.failure = Some(failure.in_description(source));
     }
     description
 }

@@ -17,8 +17,7 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::{description_failure, run_failure, start_reason};
+use crate::run_outcome::{DescribeResult, HarnessFailure, start_reason};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};
@@ -46,18 +45,11 @@ const PROCESS_GRACE: Duration = Duration::from_secs(60);
 pub struct ExperimentHarness;
 
 impl LanguageHarness for ExperimentHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
-        let source = &request.source;
-        let experiment = match source
-            .definition()
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
+        let definition = request.source.definition();
+        let experiment = definition
             .and_then(|definition| read_experiment(definition, request))
-        {
-            Ok(experiment) => experiment,
-            Err(error) => {
-                let cause = invalid_cause(format!("{error:#}"));
-                return description_failure(source, cause, &ProcessSpec::new(own_program()), None);
-            }
-        };
+            .map_err(|error| to_failure(&error, &ProcessSpec::new(own_program())))?;
         let mut description = BenchmarkDescription::default();
         for group in &experiment.groups {
             let parameters = group.parameters.iter().map(|(name, values)| DeclaredParameter {
@@ -73,24 +65,25 @@ impl LanguageHarness for ExperimentHarness {
             values: vec![value.clone()],
         });
         description.parameters.extend(params);
-        description
+        Ok(description)
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        match resolve_assignment(job, setting) {
-            Ok(assigned_run) => perform_with_services(assigned_run, job, setting),
-            Err(error) => {
-                let spec = ProcessSpec::new(own_program());
-                RunOutcome::unsupported(&spec, &format!("{error:#}"), job, setting)
-            }
-        }
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let assigned_run = resolve_assignment(setting)
+            .map_err(|error| to_failure(&error, &ProcessSpec::new(own_program())))?;
+        perform_with_services(assigned_run, setting)
     }
+}
 
-    fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
-        let experiment = source.definition().and_then(LazyDefinition::experiment).ok();
-        let program = experiment.and_then(|experiment| experiment.program.clone());
-        program.map_or_else(own_program, PathBuf::from)
-    }
+/// Returns the program of the experiment's targets if the definition names one.
+pub(crate) fn default_program(source: &BenchmarkSource) -> PathBuf {
+    let experiment = source.definition().and_then(LazyDefinition::experiment).ok();
+    let program = experiment.and_then(|experiment| experiment.program.clone());
+    program.map_or_else(own_program, PathBuf::from)
+}
+
+fn to_failure(error: &anyhow::Error, replay: &ProcessSpec) -> HarnessFailure {
+    HarnessFailure::invalid(format!("{error:#}")).with_replay(replay)
 }
 
 /// Returns the experiment with the user's values. The file of an experiment was read with them. A
@@ -119,7 +112,8 @@ struct AssignedRun {
     metrics: Vec<String>,
 }
 
-fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::Result<AssignedRun> {
+fn resolve_assignment(setting: &RunContext<'_>) -> anyhow::Result<AssignedRun> {
+    let job = setting.job;
     let experiment = job.source.definition()?.experiment()?;
     let case = job.case.as_ref().context("the case is not known")?;
     let group = experiment
@@ -185,59 +179,53 @@ fn run_in_process(
 /// Makes sure that the shared services of a run are ready, then performs the run.
 fn perform_with_services(
     mut assigned_run: AssignedRun,
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
-) -> RunOutcome {
+) -> Result<RunOutcome, HarnessFailure> {
     let Some((services, block)) = setting.kept else {
-        return perform_run(&assigned_run, job, setting);
+        return perform_run(&assigned_run, setting);
     };
     let replay = replay_command(&assigned_run.assignment);
-    let to_run_failure = |failure: StageFailure| {
-        let StageFailure { stage, reason, stderr_tail } = failure;
-        run_failure(FailureCause::Stage { stage, reason }, stderr_tail, &replay, job, setting)
-    };
-    if let Err(failure) = services.ensure_ready(&mut assigned_run.assignment, block) {
-        return RunOutcome {
-            failure: Some(to_run_failure(failure)),
-            interrupted: is_interrupt_requested(),
-            ..RunOutcome::default()
-        };
-    }
-    let mut attempt = perform_run(&assigned_run, job, setting);
+    let ready = services.ensure_ready(&mut assigned_run.assignment, block);
+    ready.map_err(|failure| HarnessFailure {
+        interrupted: is_interrupt_requested(),
+        ..failed_stage(failure, &replay)
+    })?;
+    let mut attempt = perform_run(&assigned_run, setting)
+        .unwrap_or_else(|failure| RunOutcome::from_failure(failure, setting));
     // A lost service takes precedence over the run's own failure, which the loss may have caused.
     if let Some(failure) = services.find_loss(attempt.failure.is_some()) {
-        attempt.failure = Some(to_run_failure(failure));
+        attempt.failure = Some(failed_stage(failure, &replay).in_run(setting));
     }
-    attempt
+    Ok(attempt)
+}
+
+fn failed_stage(failure: StageFailure, replay: &ProcessSpec) -> HarnessFailure {
+    let StageFailure { stage, reason, stderr_tail } = failure;
+    let cause = FailureCause::Stage { stage, reason };
+    HarnessFailure { output: stderr_tail, ..cause.into() }.with_replay(replay)
 }
 
 /// Performs a run in a process.
 fn perform_run(
     assigned_run: &AssignedRun,
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
-) -> RunOutcome {
+) -> Result<RunOutcome, HarnessFailure> {
     let replay = replay_command(&assigned_run.assignment);
-    match run_in_process(&assigned_run.assignment, assigned_run.seed, setting) {
-        Err(error) => RunOutcome::unsupported(&replay, &format!("{error:#}"), job, setting),
-        Ok((outcome, events)) => {
-            let message = events.first("performed");
-            let mut performed = message.and_then(parse_report);
-            let stage_failure = performed.as_mut().and_then(|report| report.failure.take());
-            let silent = || events.error_cause().unwrap_or(FailureCause::Silent);
-            let fault = performed.is_none().then(silent);
-            let load = message.and_then(|message| message.get("load"));
-            let result = performed
-                .map(|performed| to_observation(job, &assigned_run.metrics, performed, load));
-            let mut attempt =
-                RunOutcome::from_process(&replay, &outcome, result, fault, job, setting);
-            if let Some(StageFailure { stage, reason, stderr_tail }) = stage_failure {
-                let cause = FailureCause::Stage { stage, reason };
-                attempt.failure = Some(run_failure(cause, stderr_tail, &replay, job, setting));
-            }
-            attempt
-        }
+    let (outcome, events) = run_in_process(&assigned_run.assignment, assigned_run.seed, setting)
+        .map_err(|error| to_failure(&error, &replay))?;
+    let message = events.first("performed");
+    let mut performed = message.and_then(parse_report);
+    let stage_failure = performed.as_mut().and_then(|report| report.failure.take());
+    let silent = || events.error_cause().unwrap_or(FailureCause::Silent);
+    let fault = performed.is_none().then(silent);
+    let load = message.and_then(|message| message.get("load"));
+    let result = performed
+        .map(|performed| to_observation(setting.job, &assigned_run.metrics, performed, load));
+    let mut attempt = RunOutcome::from_process(&replay, &outcome, result, fault, setting);
+    if let Some(failure) = stage_failure {
+        attempt.failure = Some(failed_stage(failure, &replay).in_run(setting));
     }
+    Ok(attempt)
 }
 
 /// Extracts the report from a message.
@@ -333,11 +321,10 @@ pub struct ProfileRequest {
 /// Profiles a run in a separate process. If no profile can be recorded, the outcome gives the
 /// reason. Returns `None` only if the user interrupted the run.
 pub fn record_profile(
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
     request: &ProfileRequest,
 ) -> Option<ProfileOutcome> {
-    let recorded = match take_profile(job, setting, request) {
+    let recorded = match take_profile(setting, request) {
         Ok(profile) => ProfileOutcome::Taken(Arc::new(profile)),
         Err(error) => ProfileOutcome::Missing(format!("{error:#}")),
     };
@@ -345,11 +332,10 @@ pub fn record_profile(
 }
 
 fn take_profile(
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
     request: &ProfileRequest,
 ) -> anyhow::Result<StackProfile> {
-    let AssignedRun { mut assignment, seed, .. } = resolve_assignment(job, setting)?;
+    let AssignedRun { mut assignment, seed, .. } = resolve_assignment(setting)?;
     let remark = prepare_assignment(&mut assignment, request)?;
     let (outcome, events) = run_in_process(&assignment, seed, setting)?;
     let performed = events.first("performed");

@@ -17,15 +17,14 @@ use super::http_tool::{
 use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
 use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
-    RunContext, StartMode, TrialMode,
+    BenchmarkDescription, BenchmarkJob, DeclaredParameter, DescribeRequest, RunContext, StartMode,
+    TrialMode,
 };
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::{description_failure, start_reason};
+use crate::run_outcome::{DescribeResult, HarnessFailure, converse};
 use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
 use speedwell_machine::process::{
-    ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
+    ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec,
 };
 use speedwell_model::{Case, FailureCause, ParameterValue};
 use std::collections::BTreeMap;
@@ -35,66 +34,51 @@ use std::path::{Path, PathBuf};
 pub struct NodeCoreHarness;
 
 impl LanguageHarness for NodeCoreHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
-        let source = &request.source;
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
         if let Some(reason) = refuse_runtime(&request.program) {
             let spec = ProcessSpec::new(&request.program);
-            return description_failure(source, invalid_cause(reason), &spec, None);
+            return Err(HarnessFailure::invalid(reason).with_replay(&spec));
         }
-        let text = std::fs::read_to_string(&source.file).unwrap_or_default();
+        let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
         let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
         let enumerated = if request.selection.trial == TrialMode::No {
-            enumerate_cases(request, request.assignments())
+            enumerate_cases(request, request.assignments())?
         } else {
-            enumerate_trial(request)
+            enumerate_trial(request)?
         };
-        match enumerated {
-            ProbeOutcome::Cases(found) => to_description(request, found, &tool),
-            ProbeOutcome::NeedsParent => describe_as_one_job(request, &tool),
-            ProbeOutcome::Failed(cause, spec, outcome) => {
-                description_failure(source, cause, &spec, outcome.as_ref().as_ref())
-            }
-        }
+        Ok(match enumerated {
+            Some(found) => to_description(request, found, &tool),
+            None => describe_as_one_job(request, &tool),
+        })
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let job = setting.job;
         // A replay command omits the port and the search path that Speedwell chooses, except for
         // the folder of its own load generator.
-        let bare = bare_spec(job, setting);
+        let bare = bare_spec(setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_shim_path(bare, shim.as_ref());
         let refusal = refuse_runtime(&setting.program);
         if let Some(reason) = job.unavailable.as_deref().or(refusal) {
-            return RunOutcome::unsupported(&bare, reason, job, setting);
+            return Err(HarnessFailure::invalid(reason).with_replay(&bare));
         }
         let expected = (job.route == StartMode::Direct).then_some(1);
         let mut reports = ReportCollector::new(expected, Some(job.source.name.clone()), job.test);
         reports.shim = shim;
-        match run_child(&setting.layout.apply_to(&spec), &mut reports) {
-            Err(error) => RunOutcome::start_failed(&bare, &error, job, setting),
-            Ok(outcome) => {
-                let mut fault = reports.find_fault();
-                if fault == Some(FailureCause::Silent) {
-                    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-                    let skipped =
-                        skip_reason(&output).map(|reason| FailureCause::Skipped { reason });
-                    fault = skipped.or(fault);
-                }
-                let mut results = reports.observations;
-                // We cannot read a clock inside the folder's library, so we take the processor time
-                // of the whole process. If an HTTP tool runs, we report no processor time, because
-                // the tool would use most of it.
-                if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
-                    let usage = &outcome.usage;
-                    result.add_cpu_times(&[usage.cpu_ns() as f64]);
-                }
-                RunOutcome::from_process(&bare, &outcome, results, fault, job, setting)
-            }
+        let outcome = converse(&setting.layout.apply_to(&spec), &bare, &mut reports)?;
+        let mut fault = reports.find_fault();
+        if fault == Some(FailureCause::Silent) {
+            fault = skip_cause(&outcome).or(fault);
         }
-    }
-
-    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        PathBuf::from("node")
+        let mut results = reports.observations;
+        // We cannot read a clock inside the folder's library, so we take the processor time of the
+        // whole process. If an HTTP tool runs, we report no processor time, because the tool would
+        // use most of it.
+        if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
+            result.add_cpu_times(&[outcome.usage.cpu_ns() as f64]);
+        }
+        Ok(RunOutcome::from_process(&bare, &outcome, results, fault, setting))
     }
 }
 
@@ -121,17 +105,14 @@ fn enumerate_trial(request: &DescribeRequest) -> ProbeOutcome {
         return trial(Vec::new());
     }
     let (full, small) = match (enumerate_cases(request, request.assignments()), trial(Vec::new())) {
-        (ProbeOutcome::Cases(full), ProbeOutcome::Cases(small)) => (full, small),
+        (Ok(Some(full)), Ok(Some(small))) => (full, small),
         (_, small) => return small,
     };
     let extra_arguments = missing_words(&full, &small, request);
     let mut found = if extra_arguments.is_empty() {
         small
     } else {
-        match trial(extra_arguments) {
-            ProbeOutcome::Cases(found) => found,
-            _ => small,
-        }
+        trial(extra_arguments).ok().flatten().unwrap_or(small)
     };
     found.cases.retain(|case| matches_sets(case, request));
     for case in &mut found.cases {
@@ -144,7 +125,7 @@ fn enumerate_trial(request: &DescribeRequest) -> ProbeOutcome {
         known_cases.push(case.clone());
         is_new
     });
-    ProbeOutcome::Cases(found)
+    Ok(Some(found))
 }
 
 /// Returns `name=value` for every non-numeric value that measurements use and the file's own trial
@@ -250,10 +231,8 @@ fn declared_parameters(
         return collect_parameters(&found.cases);
     }
     let plain = DescribeRequest { sets: Vec::new(), ..request.clone() };
-    match enumerate_cases(&plain, Vec::new()) {
-        ProbeOutcome::Cases(found) => collect_parameters(&found.cases),
-        _ => collect_parameters(&found.cases),
-    }
+    let plain_cases = enumerate_cases(&plain, Vec::new()).ok().flatten();
+    collect_parameters(&plain_cases.as_ref().unwrap_or(found).cases)
 }
 
 fn describe_as_one_job(request: &DescribeRequest, tool: &ToolChoice) -> BenchmarkDescription {
@@ -280,7 +259,8 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
 }
 
 /// Returns the process that yields one sample. Any HTTP tool is made available to it later.
-fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
+fn bare_spec(setting: &RunContext<'_>) -> ProcessSpec {
+    let job = setting.job;
     let mut spec = ProcessSpec::new(&setting.program);
     spec.arguments.extend(setting.variant.arguments.iter().cloned());
     spec.arguments.extend(job.flags.iter().cloned());
@@ -373,15 +353,9 @@ struct ThrownError {
     pub message: String,
 }
 
-/// Result of an enumeration.
-enum ProbeOutcome {
-    /// The file listed its cases.
-    Cases(EnumeratedCases),
-    /// The file did not end, or cannot list its cases, so all of them must be executed together.
-    NeedsParent,
-    /// The file failed, or reported that it cannot run here.
-    Failed(FailureCause, ProcessSpec, Box<Option<ProcessOutcome>>),
-}
+/// Result of an enumeration: the listed cases; `None` if the file did not end, or cannot list its
+/// cases, so all of them must be executed together; or why the file failed or cannot run here.
+type ProbeOutcome = Result<Option<EnumeratedCases>, HarnessFailure>;
 
 /// Runs the file with the preloaded script and these arguments.
 fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOutcome {
@@ -390,16 +364,9 @@ fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOu
     spec.directory = Some(source.directory.clone());
     spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
     spec.limit = request.limit;
-    let folder = match sources::NODE.folder() {
-        Ok(folder) => folder,
-        Err(cause) => return ProbeOutcome::Failed(cause, spec, Box::new(None)),
-    };
     spec.channel = ChannelKind::Pipe("SPEEDWELL_PROBE_FD");
-    spec.arguments = vec![
-        "-r".into(),
-        folder.join("probe.cjs").to_string_lossy().into_owned(),
-        source.file.to_string_lossy().into_owned(),
-    ];
+    let script = sources::NODE.folder()?.join("probe.cjs");
+    spec = spec.args(["-r", &script.to_string_lossy(), &source.file.to_string_lossy()]);
     spec.arguments.extend(arguments);
     // The replay command starts the file without the preloaded script.
     let bare = ProcessSpec {
@@ -410,13 +377,8 @@ fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOu
     let mut spec = with_isolated_environment(spec, None);
     spec.environment.extend(search_path(&request.variant));
     let mut enumerated = PreloadOutput(None);
-    match cache::ask_cached(&spec, &mut enumerated, dependencies_in) {
-        Ok(outcome) => interpret_outcome(enumerated.0, bare, outcome),
-        Err(error) => {
-            let reason = start_reason(&spec, &error);
-            ProbeOutcome::Failed(FailureCause::Start { reason }, bare, Box::new(None))
-        }
-    }
+    let outcome = cache::ask_cached(&spec, &bare, &mut enumerated, dependencies_in)?;
+    interpret_outcome(enumerated.0, bare, outcome)
 }
 
 /// Returns what an enumeration depends on, if it succeeded.
@@ -435,31 +397,22 @@ fn interpret_outcome(
 ) -> ProbeOutcome {
     let Some(outcome) = outcome else {
         // Only successful enumerations are cached.
-        return enumerated.map_or(ProbeOutcome::NeedsParent, ProbeOutcome::Cases);
+        return Ok(enumerated);
     };
     if matches!(outcome.ended, ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted)
     {
-        return ProbeOutcome::NeedsParent;
+        return Ok(None);
     }
-    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     let is_empty = enumerated.as_ref().is_none_or(|enumerated| enumerated.cases.is_empty());
-    if is_empty && let Some(reason) = skip_reason(&output) {
-        return ProbeOutcome::Failed(
-            FailureCause::Skipped { reason },
-            spec,
-            Box::new(Some(outcome)),
-        );
-    }
-    let thrown = enumerated.as_ref().and_then(|enumerated| enumerated.error.as_ref());
-    let cause = thrown.map(|thrown| FailureCause::Invalid {
-        reason: format!("{}: {}", thrown.class, thrown.message.lines().next().unwrap_or_default()),
-    });
-    if let Some(cause) = cause.or_else(|| outcome.failure_cause(spec.limit)) {
-        return ProbeOutcome::Failed(cause, spec, Box::new(Some(outcome)));
-    }
-    match enumerated {
-        Some(enumerated) if !enumerated.needs_parent => ProbeOutcome::Cases(enumerated),
-        _ => ProbeOutcome::NeedsParent,
+    let skipped = if is_empty { skip_cause(&outcome) } else { None };
+    let thrown = || {
+        let thrown = enumerated.as_ref()?.error.as_ref()?;
+        let first_line = thrown.message.lines().next().unwrap_or_default();
+        Some(FailureCause::invalid(format!("{}: {first_line}", thrown.class)))
+    };
+    match skipped.or_else(thrown).or_else(|| outcome.failure_cause(spec.limit)) {
+        Some(cause) => Err(HarnessFailure::of_process(cause, &outcome).with_replay(&spec)),
+        None => Ok(enumerated.filter(|enumerated| !enumerated.needs_parent)),
     }
 }
 
@@ -476,8 +429,9 @@ impl ChildConversation for PreloadOutput {
 }
 
 /// If a script reported nothing and its output says that it cannot run here, returns the reason.
-fn skip_reason(output: &str) -> Option<String> {
-    output
-        .contains("Binding failed to load")
-        .then(|| "its native addon is not built (Binding failed to load)".to_owned())
+fn skip_cause(outcome: &ProcessOutcome) -> Option<FailureCause> {
+    let has_message = |output: &str| output.contains("Binding failed to load");
+    let is_skipped = has_message(&outcome.stdout.text()) || has_message(&outcome.stderr.text());
+    let reason = "its native addon is not built (Binding failed to load)".to_owned();
+    is_skipped.then_some(FailureCause::Skipped { reason })
 }

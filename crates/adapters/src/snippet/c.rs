@@ -7,15 +7,15 @@
 //! calls `setjmp` does not contain the user's code, because compilers keep few variables in
 //! registers where `setjmp` may return twice.
 
+use super::SnippetBuild;
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
-use super::{LinkedProgram, SnippetBuild};
-use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
-use crate::layout::{ObjectFiles, write_failure};
-use crate::{cache_folder, sources};
+use crate::cache::{cache_folder, hash_name};
+use crate::compile::{self, BuildRecipe, variable_words};
+use crate::layout::{LinkedProgram, ObjectFiles, write_failure};
+use crate::run_outcome::HarnessFailure;
+use crate::sources;
 use speedwell_model::{FailureCause, SnippetLanguage};
-use std::collections::hash_map::DefaultHasher;
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// Default flags for C and C++. Flags of the variant follow them and take precedence.
@@ -29,14 +29,14 @@ const C_FLAGS: [&str; 2] = ["-Werror=implicit-function-declaration", "-Werror=re
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// Builds the program of a C or C++ snippet.
-pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailure> {
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailure> {
     let SnippetBuild { snippet, compiler, variant, layout } = build;
     let is_c = snippet.language == SnippetLanguage::C;
-    let folder = unpack_harness(&sources::C)?;
+    let folder = sources::C.folder()?;
     let mut flags: Vec<String> = DEFAULT_FLAGS.map(str::to_owned).to_vec();
     if !is_c {
         flags.extend(["-std=c++17", "-w"].map(str::to_owned));
-        flags.push(format!("-I{}", unpack_harness(&sources::CPP)?.display()));
+        flags.push(format!("-I{}", sources::CPP.folder()?.display()));
     }
     flags.extend(variable_words(if is_c { "CFLAGS" } else { "CXXFLAGS" }, &variant.environment));
     flags.extend(variant.arguments.iter().cloned());
@@ -83,8 +83,8 @@ fn compile_first_accepted(
     parts: SnippetParts,
     is_c: bool,
     find_built: impl Fn(String) -> Option<PathBuf>,
-    compile_text: impl Fn(String) -> Result<PathBuf, CompileFailure>,
-) -> Result<PathBuf, CompileFailure> {
+    compile_text: impl Fn(String) -> Result<PathBuf, HarnessFailure>,
+) -> Result<PathBuf, HarnessFailure> {
     if is_c {
         return parts.compile_first(
             |parts| find_built(c_source(parts)),
@@ -121,14 +121,11 @@ fn has_only_syntax_errors(output: &str) -> bool {
 
 /// Returns the path of the file with this content in the cache folder.
 fn source_path(text: &str, ending: &str) -> PathBuf {
-    let mut hash = DefaultHasher::new();
-    text.hash(&mut hash);
-    let folder = cache_folder().join("code");
-    folder.join(format!("code-{:016x}.{ending}", hash.finish()))
+    cache_folder().join("code").join(format!("code-{}.{ending}", hash_name(&text)))
 }
 
 /// Writes a file in the cache folder.
-fn write_source(text: &str, file: &Path) -> Result<(), CompileFailure> {
+fn write_source(text: &str, file: &Path) -> Result<(), HarnessFailure> {
     let ending = file.extension().unwrap_or_default().to_string_lossy();
     let draft = file.with_extension(format!("{}-{ending}", std::process::id()));
     let write = || {

@@ -3,10 +3,10 @@
 
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts, TextPosition};
 use super::text::StatementKind;
+use super::{adjacent_program, resolve_links};
 use crate::cache::sorted_entries;
-use crate::compile::{
-    CompileFailure, GeneratedBuild, hash_folders, locate_program, program_version, unpack_harness,
-};
+use crate::compile::{GeneratedBuild, hash_folders, program_version};
+use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_machine::process::ProcessSpec;
 use speedwell_model::{Snippet, Variant};
@@ -39,21 +39,18 @@ pub fn build_program(
     snippet: &Snippet,
     program: &Path,
     variant: &Variant,
-) -> Result<ProcessSpec, CompileFailure> {
-    let java_path =
-        fs::canonicalize(locate_program(program)).unwrap_or_else(|_| program.to_owned());
-    let adjacent = java_path.with_file_name("javac");
-    let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("javac") };
+) -> Result<ProcessSpec, HarnessFailure> {
+    let compiler = adjacent_program(program, "javac");
     let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
-    let harness = unpack_harness(&sources::JAVA)?.join("speedwell");
+    let harness = sources::JAVA.folder()?.join("speedwell");
     let sources = sorted_entries(&harness);
     let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| GeneratedBuild {
         stem,
         files,
         compiler: compiler.clone(),
         arguments: [&COMPILER_OPTIONS.map(str::to_owned)[..], &arguments[..]].concat(),
-        environment: Vec::new(),
         identity: identity.clone(),
+        ..GeneratedBuild::default()
     };
     let arguments = sources.iter().map(|file| file.to_string_lossy().into_owned());
     let classes = compilation("java-harness", Vec::new(), arguments.collect()).compile()?;
@@ -73,17 +70,14 @@ pub fn build_program(
         },
     )?;
     path.insert(0, classes_of_snippet);
-    let mut spec =
-        ProcessSpec::new(program).args(KEEP_OPTIONS).args(variant.arguments.iter().cloned());
-    spec = spec.args(["-cp".to_owned(), class_path(&path), "Main".to_owned()]);
-    Ok(spec)
+    let spec = ProcessSpec::new(program).args(KEEP_OPTIONS).args(&variant.arguments);
+    Ok(spec.args(["-cp", &class_path(&path), "Main"]))
 }
 
 /// Identifies the JDK by its release file. If there is no such file, asks the compiler for its
 /// version, which takes as long as the rest of a cached build.
-fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
-    let compiler =
-        fs::canonicalize(locate_program(compiler)).unwrap_or_else(|_| compiler.to_owned());
+fn jdk_identity(compiler: &Path) -> Result<String, HarnessFailure> {
+    let compiler = resolve_links(compiler);
     let home = compiler.parent().and_then(Path::parent);
     match home.map(|home| fs::read_to_string(home.join("release"))) {
         Some(Ok(version)) => Ok(version),
@@ -98,7 +92,7 @@ fn class_path(folders: &[PathBuf]) -> String {
 }
 
 /// Replaces line numbers of the generated file in compiler messages with those of the user's code.
-fn map_to_user_text(mut failure: CompileFailure, positions: &[TextPosition]) -> CompileFailure {
+fn map_to_user_text(mut failure: HarnessFailure, positions: &[TextPosition]) -> HarnessFailure {
     let lines = failure.output.lines().map(|line| {
         let counted = line.strip_prefix("Main.java:").and_then(|rest| rest.split_once(':'));
         let found = counted.and_then(|(number, rest)| {

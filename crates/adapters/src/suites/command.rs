@@ -2,7 +2,6 @@
 //! and reads what they write to stdout, to a pipe, or to a file. Other modules start the commands.
 
 use super::registry::files_matching;
-use crate::reported_values::invalid_cause;
 use speedwell_config::adapter::{AdapterKeys, SuiteAdapter};
 use speedwell_config::fill_text;
 use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
@@ -212,16 +211,18 @@ pub fn unsupported_option(
     found.map(|(name, ..)| name)
 }
 
-/// If the user gave an option that would execute several cases or write the results elsewhere,
-/// returns the reason why it is rejected.
-pub fn refuse_options(adapter: &SuiteAdapter, arguments: &[String]) -> Option<FailureCause> {
-    let option = find_refused_option(adapter, arguments)?;
-    let reason = format!(
-        "does not accept the option '{option}' of {}, because --filter and --set choose the cases, \
-         and Speedwell stores the results",
-        adapter.name
-    );
-    Some(invalid_cause(reason))
+/// Rejects options of the user that would execute several cases or write the results elsewhere.
+///
+/// # Errors
+/// Fails with the reason if there is such an option.
+pub fn check_options(adapter: &SuiteAdapter, arguments: &[String]) -> Result<(), FailureCause> {
+    find_refused_option(adapter, arguments).map_or(Ok(()), |option| {
+        Err(FailureCause::invalid(format!(
+            "does not accept the option '{option}' of {}, because --filter and --set choose the \
+             cases, and Speedwell stores the results",
+            adapter.name
+        )))
+    })
 }
 
 fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {

@@ -4,7 +4,6 @@
 use super::command::CollectedOutput;
 use crate::RunOutcome;
 use crate::compile::BuiltProgram;
-use crate::reported_values::invalid_cause;
 use regex::Regex;
 use speedwell_config::adapter::{ResultFormat, SuiteAdapter};
 use speedwell_formats::foreign::suites::ReportedResult;
@@ -27,7 +26,7 @@ pub fn missing_framework(
     let (suite, program) = (&adapter.name, built.program.display());
     let hint = adapter.install_hint();
     let reason = format!("needs {suite}, which is not installed for '{program}'{hint}");
-    Some(invalid_cause(reason))
+    Some(FailureCause::invalid(reason))
 }
 
 /// Explains that the framework is too old, if it is.
@@ -39,7 +38,7 @@ pub fn check_minimum(adapter: &SuiteAdapter, version: &str) -> Option<FailureCau
     };
     let hint = adapter.install_hint();
     (numbers(version) < numbers(minimum)).then(|| {
-        invalid_cause(format!(
+        FailureCause::invalid(format!(
             "needs {suite} {minimum} or newer, but found {suite} {version}{hint}"
         ))
     })

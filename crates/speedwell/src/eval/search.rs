@@ -78,8 +78,8 @@ pub fn search_snippets(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let context = plan.run_context(job, variant, search.slot);
-            failed |= !search.search_snippet(&job.under(variant), &context)?;
+            let job = job.under(variant);
+            failed |= !search.search_snippet(&plan.run_context(&job, variant, search.slot))?;
         }
     }
     let is_interrupted = is_interrupt_requested();
@@ -103,15 +103,11 @@ struct ConcurrencySearch<'a, 'l> {
 impl ConcurrencySearch<'_, '_> {
     /// Runs the search of one snippet. Returns whether the search succeeded. If it fails, the
     /// measurements taken before the failure are kept.
-    fn search_snippet(
-        &mut self,
-        job: &BenchmarkJob,
-        context: &RunContext<'_>,
-    ) -> anyhow::Result<bool> {
-        match self.visit_levels(job, context) {
+    fn search_snippet(&mut self, context: &RunContext<'_>) -> anyhow::Result<bool> {
+        match self.visit_levels(context) {
             Ok(stored) => stored.map(|()| true),
             Err(harness_failure) => {
-                let failure = snippet::shared_process_failure(&harness_failure, job, context);
+                let failure = snippet::shared_process_failure(harness_failure, context);
                 self.recorder.observe(&SessionEvent::Failed(&failure))?;
                 Ok(false)
             }
@@ -122,10 +118,9 @@ impl ConcurrencySearch<'_, '_> {
     /// process fails, the inner result if the store cannot be written.
     fn visit_levels(
         &mut self,
-        job: &BenchmarkJob,
         context: &RunContext<'_>,
     ) -> Result<anyhow::Result<()>, HarnessFailure> {
-        let variant = context.variant;
+        let (job, variant) = (context.job, context.variant);
         let Some(snippet_code) = job.snippet_under(variant) else { return Ok(Ok(())) };
         let folder = &job.source.directory;
         let (mut harness, _) =

@@ -123,7 +123,7 @@ fn watch_snippets(
     }
     let answer = answer?;
     if let Some(cause) = names.iter().find_map(|name| answer.find_fault(name)) {
-        return Err(HarnessFailure::new(cause));
+        return Err(cause.into());
     }
     for ((name, ..), job) in snippets.iter().zip(&names) {
         let conclusion = state.lines.format_conclusion(name, answer.timing(job, samples).as_ref());
@@ -142,8 +142,8 @@ fn open_process(
     job: &BenchmarkJob,
     interval: Duration,
 ) -> Result<(LiveHarness, Vec<String>, CommandAnswer), HarnessFailure> {
-    let program = adapters::harness_for(job.source.kind).default_program(&job.source);
     let plain = Variant::plain("watched");
+    let program = adapters::resolve_program_for(&job.source, &plain);
     let folder = &job.source.directory;
     let (mut live, ready) = LiveHarness::open(&snippets[0].1, &program, &plain, folder, None)?;
     let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
@@ -231,8 +231,8 @@ fn warn_failure(failure: &HarnessFailure, job: &BenchmarkJob, variant: &Variant)
         "{}: {text}",
         job.snippet.as_ref().map_or(&variant.name, |snippet| &snippet.runner)
     ));
-    if !failure.stderr_tail.is_empty() {
-        let tail = speedwell_report::escape_controls(failure.stderr_tail.trim_end());
+    if !failure.output.is_empty() {
+        let tail = speedwell_report::escape_controls(failure.output.trim_end());
         let _ = writeln!(std::io::stderr(), "{tail}");
     }
 }
