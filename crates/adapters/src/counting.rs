@@ -14,6 +14,7 @@ use speedwell_model::{
     FailureCause, InstructionCounting, Metric, MetricDirection, SampleDivision, SampleLength,
     SnippetLanguage,
 };
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -179,7 +180,7 @@ fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Re
 
 /// Event counts of callgrind by their names (Callgrind Format Specification).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct EventCounts(Vec<(String, u64)>);
+struct EventCounts(BTreeMap<String, u64>);
 
 impl EventCounts {
     /// Parses an output file. The line `events:` has the names, and the line `totals:` has the
@@ -193,15 +194,14 @@ impl EventCounts {
     }
 
     fn count_of(&self, name: &str) -> u64 {
-        let counted = self.0.iter().find(|(event, _)| event == name);
-        counted.map_or(0, |(_, count)| *count)
+        self.0.get(name).copied().unwrap_or(0)
     }
 
-    fn subtract(&self, other: &EventCounts) -> EventCounts {
-        let counts = self.0.iter();
-        let counts =
-            counts.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
-        EventCounts(counts.collect())
+    fn subtract(mut self, other: &EventCounts) -> EventCounts {
+        for (name, count) in &mut self.0 {
+            *count = count.saturating_sub(other.count_of(name));
+        }
+        self
     }
 
     /// Estimates cycles. An access costs 1 cycle if the first-level cache answers it, 5 cycles if
@@ -225,15 +225,11 @@ impl EventCounts {
         result.samples.clear();
         result.metrics.clear();
         let per_iteration = |count: u64| count as f64 / iterations as f64;
-        result.add_value(
-            Metric::new(Metric::INSTRUCTIONS, "1", MetricDirection::Lower),
-            per_iteration(self.count_of("Ir")),
-        );
+        let metric = |name| Metric::new(name, "1", MetricDirection::Lower);
+        result.add_value(metric(Metric::INSTRUCTIONS), per_iteration(self.count_of("Ir")));
         if counting.cache_model {
-            result.add_value(
-                Metric::new(Metric::CYCLES_ESTIMATE, "1", MetricDirection::Lower),
-                per_iteration(self.cycles_estimate()),
-            );
+            let cycles = per_iteration(self.cycles_estimate());
+            result.add_value(metric(Metric::CYCLES_ESTIMATE), cycles);
         }
     }
 }

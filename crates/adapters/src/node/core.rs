@@ -11,8 +11,7 @@
 //! whole.
 
 use super::http_tool::{
-    BenchmarkLibrary, OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, tool_alias,
-    with_isolated_environment,
+    OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, tool_alias, with_isolated_environment,
 };
 use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
 use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
@@ -21,11 +20,10 @@ use crate::job::{
     TrialMode,
 };
 use crate::run_outcome::{DescribeResult, HarnessFailure, converse};
+use crate::suites::command::CollectedOutput;
 use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
-use speedwell_machine::process::{
-    ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec,
-};
+use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +38,7 @@ impl LanguageHarness for NodeCoreHarness {
             return Err(HarnessFailure::invalid(reason).with_replay(&spec));
         }
         let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
-        let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
+        let tool = choose_tool(&text, request);
         let enumerated = if request.selection.trial == TrialMode::No {
             enumerate_cases(request, request.assignments())?
         } else {
@@ -64,8 +62,9 @@ impl LanguageHarness for NodeCoreHarness {
             return Err(HarnessFailure::invalid(reason).with_replay(&bare));
         }
         let expected = (job.route == StartMode::Direct).then_some(1);
-        let mut reports = ReportCollector::new(expected, Some(job.source.name.clone()), job.test);
-        reports.shim = shim;
+        let name = Some(job.source.name.clone());
+        let mut reports =
+            ReportCollector { name, expected, shim, test: job.test, ..ReportCollector::default() };
         let outcome = converse(&setting.layout.apply_to(&spec), &bare, &mut reports)?;
         let mut fault = reports.find_fault();
         if fault == Some(FailureCause::Silent) {
@@ -376,9 +375,12 @@ fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOu
     };
     let mut spec = with_isolated_environment(spec, None);
     spec.environment.extend(search_path(&request.variant));
-    let mut enumerated = PreloadOutput(None);
-    let outcome = cache::ask_cached(&spec, &bare, &mut enumerated, dependencies_in)?;
-    interpret_outcome(enumerated.0, bare, outcome)
+    let mut output = CollectedOutput::default();
+    let outcome = cache::ask_cached(&spec, &bare, &mut output, dependencies_in)?;
+    // The preloaded script writes a single line.
+    let mut lines = output.0.rsplit(|&byte| byte == b'\n');
+    let enumerated = lines.find_map(|line| serde_json::from_slice(line).ok());
+    interpret_outcome(enumerated, bare, outcome)
 }
 
 /// Returns what an enumeration depends on, if it succeeded.
@@ -413,18 +415,6 @@ fn interpret_outcome(
     match skipped.or_else(thrown).or_else(|| outcome.failure_cause(spec.limit)) {
         Some(cause) => Err(HarnessFailure::of_process(cause, &outcome).with_replay(&spec)),
         None => Ok(enumerated.filter(|enumerated| !enumerated.needs_parent)),
-    }
-}
-
-/// Receives the single line that the preloaded script writes.
-struct PreloadOutput(Option<EnumeratedCases>);
-
-impl ChildConversation for PreloadOutput {
-    fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        if let Ok(enumerated) = serde_json::from_slice(line) {
-            self.0 = Some(enumerated);
-        }
-        NextStep::Wait
     }
 }
 

@@ -10,8 +10,8 @@
 //! whole output, because `common.js` keeps only the rate. `common.js` does not support our own load
 //! generator, but a shim with the name of another tool can start the generator.
 
-use crate::cache::{cache_folder, find_in_path};
-use crate::job::{BenchmarkJob, DefaultLoadTool, DescribeRequest, TrialMode};
+use crate::cache::{cache_folder, find_in_path, hash_name};
+use crate::job::{BenchmarkJob, DefaultLoadTool, DescribeRequest, SourceKind, TrialMode};
 use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_formats::foreign::http_output::HttpOutput;
@@ -19,7 +19,6 @@ use speedwell_machine::process::{ProcessSpec, ScratchFolder};
 use speedwell_model::quote;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,35 +66,23 @@ impl ToolChoice {
     }
 }
 
-/// Library that starts the tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BenchmarkLibrary {
-    /// Our own package, which supports our generator.
-    Ours,
-    /// Node.js core's `common.js`. Our generator must pose as a tool that this file supports.
-    NodeCore,
-}
-
-/// Chooses the tool for a script with this `text`.
-pub(super) fn choose_tool(
-    text: &str,
-    request: &DescribeRequest,
-    library: BenchmarkLibrary,
-) -> ToolChoice {
+/// Chooses the tool for a script with this `text`. Our own package supports our generator. In a
+/// folder with its own `common.js`, the generator must pose as a tool that this file supports.
+pub(super) fn choose_tool(text: &str, request: &DescribeRequest) -> ToolChoice {
+    let own_tool = own_tool(text, request);
     if !text.contains("bench.http(") {
         return ToolChoice::NotNeeded;
     }
     // The library prefers the tool that the script names over the tool on the command line.
     if let Some(name) = script_choice(text) {
-        return named_by_script(&name, text, request, library);
+        return named_by_script(&name, own_tool, request);
     }
     let setting = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
     if let Some((_, name)) = setting {
-        let is_own = name == OWN_TOOL;
-        return check_available(if is_own { own_tool(text, library) } else { name }, true);
+        return check_available(if name == OWN_TOOL { own_tool } else { name }, true);
     }
     if request.selection.usual_tool == DefaultLoadTool::Speedwell {
-        return check_available(own_tool(text, library), true);
+        return check_available(own_tool, true);
     }
     if let Some(name) = PREFERRED_TOOLS.into_iter().find(|name| find_in_path(name).is_some()) {
         return check_available(name, true);
@@ -112,19 +99,13 @@ pub(super) fn choose_tool(
 
 /// Uses the tool that the script names. If that tool is missing, our own generator can replace it;
 /// the results then show the generator's name.
-fn named_by_script(
-    name: &str,
-    text: &str,
-    request: &DescribeRequest,
-    library: BenchmarkLibrary,
-) -> ToolChoice {
+fn named_by_script(name: &str, own_tool: &str, request: &DescribeRequest) -> ToolChoice {
     let choice = check_available(name, false);
     let is_missing = matches!(choice, ToolChoice::Missing { .. });
-    let may_replace = library == BenchmarkLibrary::NodeCore
+    let may_replace = request.source.kind == SourceKind::NodeCore
         && request.selection.usual_tool == DefaultLoadTool::Speedwell;
     if is_missing && may_replace && TOOLS.contains(&name) {
-        let tool = if name == HTTP2_ALIAS { OWN_HTTP2_TOOL } else { own_tool(text, library) };
-        check_available(tool, false)
+        check_available(if name == HTTP2_ALIAS { OWN_HTTP2_TOOL } else { own_tool }, false)
     } else {
         choice
     }
@@ -132,8 +113,8 @@ fn named_by_script(
 
 /// Returns our generator's tool name, which depends on the protocol of the script's server. Our own
 /// package detects the protocol itself.
-fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
-    if library == BenchmarkLibrary::NodeCore && speaks_http2(text) {
+fn own_tool(text: &str, request: &DescribeRequest) -> &'static str {
+    if request.source.kind == SourceKind::NodeCore && speaks_http2(text) {
         OWN_HTTP2_TOOL
     } else {
         OWN_TOOL
@@ -326,9 +307,7 @@ impl ToolShim {
 /// script contains the path of the generator, so that a replay command needs only this folder in
 /// its search path.
 fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    program.hash(&mut hasher);
-    let folder = tools.join(format!("{OWN_TOOL}-{:016x}", hasher.finish()));
+    let folder = tools.join(format!("{OWN_TOOL}-{}", hash_name(&program)));
     let command = format!("{} load", quote(&program.to_string_lossy()));
     for (name, template) in [
         (HTTP1_ALIAS, TRANSLATING_SHIM),
@@ -378,13 +357,13 @@ fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf
     static CREATION: Mutex<()> = Mutex::new(());
     let _guard = CREATION.lock().unwrap_or_else(PoisonError::into_inner);
     let metadata = fs::metadata(folder).ok()?;
-    let mut hasher = DefaultHasher::new();
-    (folder, hidden, metadata.mtime(), metadata.mtime_nsec(), metadata.ino()).hash(&mut hasher);
-    let target = cache.join(format!("path-{:016x}", hasher.finish()));
+    let version = (metadata.mtime(), metadata.mtime_nsec(), metadata.ino());
+    let name = format!("path-{}", hash_name(&(folder, hidden, version)));
+    let target = cache.join(&name);
     if target.is_dir() {
         return Some(target);
     }
-    let draft = cache.join(format!("draft-path-{}-{:016x}", std::process::id(), hasher.finish()));
+    let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
     fs::create_dir_all(&draft).ok()?;
     for entry in fs::read_dir(folder).ok()?.flatten() {
         if !hidden.iter().any(|tool| entry.file_name() == OsStr::new(tool)) {
@@ -429,16 +408,20 @@ fn free_port() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{BenchmarkSelection, BenchmarkSource, SourceKind};
+    use crate::job::{BenchmarkSelection, BenchmarkSource};
     use speedwell_fixtures::write_program;
     use speedwell_model::Variant;
     use std::time::Duration;
 
-    fn request(sets: &[(&str, &str)], usual_tool: DefaultLoadTool) -> DescribeRequest {
+    fn request(
+        kind: SourceKind,
+        sets: &[(&str, &str)],
+        usual_tool: DefaultLoadTool,
+    ) -> DescribeRequest {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let root = Path::new("/");
         DescribeRequest {
-            source: BenchmarkSource::new(SourceKind::Node, Path::new("/b.js"), root, root),
+            source: BenchmarkSource::new(kind, Path::new("/b.js"), root, root),
             program: "node".into(),
             variant: Variant::plain("default"),
             sets: sets.iter().map(owned).collect(),
@@ -459,22 +442,16 @@ mod tests {
 
     #[test]
     fn a_script_without_load_needs_no_tool() {
-        let request = request(&[], DefaultLoadTool::Speedwell);
-        assert_eq!(
-            choose_tool("bench.start()", &request, BenchmarkLibrary::Ours),
-            ToolChoice::NotNeeded
-        );
+        let request = request(SourceKind::Node, &[], DefaultLoadTool::Speedwell);
+        assert_eq!(choose_tool("bench.start()", &request), ToolChoice::NotNeeded);
     }
 
     #[test]
     fn our_own_generator_is_the_default_except_for_drop_ins() {
-        let own = request(&[], DefaultLoadTool::Speedwell);
-        assert_eq!(choose_tool(LOAD, &own, BenchmarkLibrary::NodeCore), tool("speedwell", true));
-        let drop_in = choose_tool(
-            LOAD,
-            &request(&[], DefaultLoadTool::AsNodeCore),
-            BenchmarkLibrary::NodeCore,
-        );
+        let own = request(SourceKind::NodeCore, &[], DefaultLoadTool::Speedwell);
+        assert_eq!(choose_tool(LOAD, &own), tool("speedwell", true));
+        let drop_in = request(SourceKind::NodeCore, &[], DefaultLoadTool::AsNodeCore);
+        let drop_in = choose_tool(LOAD, &drop_in);
         assert_ne!(drop_in, tool("speedwell", true));
     }
 
@@ -483,14 +460,15 @@ mod tests {
         let text = "bench.http({ benchmarker: 'test-double-http2' }, done)";
         let expected = tool("test-double-http2", false);
         for sets in [&[][..], &[("benchmarker", "test-double-http")]] {
-            let request = request(sets, DefaultLoadTool::Speedwell);
-            assert_eq!(choose_tool(text, &request, BenchmarkLibrary::NodeCore), expected);
+            let request = request(SourceKind::NodeCore, sets, DefaultLoadTool::Speedwell);
+            assert_eq!(choose_tool(text, &request), expected);
         }
     }
 
     #[test]
     fn an_http2_server_is_loaded_over_http2() {
-        let request = request(&[], DefaultLoadTool::Speedwell);
+        let in_core = request(SourceKind::NodeCore, &[], DefaultLoadTool::Speedwell);
+        let ours = request(SourceKind::Node, &[], DefaultLoadTool::Speedwell);
         for (modules, expected) in [
             ("require('http2')", OWN_HTTP2_TOOL),
             ("import http2 from \"node:http2\"", OWN_HTTP2_TOOL),
@@ -498,10 +476,9 @@ mod tests {
             ("require('http'); bench({ benchmarker: ['test-double-http2'] })", OWN_TOOL),
         ] {
             let text = format!("{modules}; {LOAD}");
-            let chosen = choose_tool(&text, &request, BenchmarkLibrary::NodeCore);
-            assert_eq!(chosen, tool(expected, true), "{modules}");
+            assert_eq!(choose_tool(&text, &in_core), tool(expected, true), "{modules}");
             // Our own package detects the protocol itself.
-            assert_eq!(choose_tool(&text, &request, BenchmarkLibrary::Ours), tool(OWN_TOOL, true));
+            assert_eq!(choose_tool(&text, &ours), tool(OWN_TOOL, true));
         }
         assert_eq!((shown_name(OWN_HTTP2_TOOL), tool_alias(OWN_HTTP2_TOOL)), (OWN_TOOL, "h2load"));
     }
@@ -529,23 +506,20 @@ mod tests {
 
     #[test]
     fn a_tool_that_a_script_names_is_replaced_if_it_is_not_installed() {
-        let request = request(&[], DefaultLoadTool::Speedwell);
+        let request = request(SourceKind::NodeCore, &[], DefaultLoadTool::Speedwell);
         let text = "bench.http({ benchmarker: 'autocannon' }, done)";
         let expected = match find_in_path("autocannon") {
             Some(_) => "autocannon",
             None => "speedwell",
         };
-        assert_eq!(choose_tool(text, &request, BenchmarkLibrary::NodeCore), tool(expected, false));
+        assert_eq!(choose_tool(text, &request), tool(expected, false));
     }
 
     #[test]
     fn the_users_choice_is_passed_on() {
         let sets = [("benchmarker", "test-double-http")];
-        let request = request(&sets, DefaultLoadTool::Speedwell);
-        assert_eq!(
-            choose_tool(LOAD, &request, BenchmarkLibrary::Ours),
-            tool("test-double-http", true)
-        );
+        let request = request(SourceKind::Node, &sets, DefaultLoadTool::Speedwell);
+        assert_eq!(choose_tool(LOAD, &request), tool("test-double-http", true));
     }
 
     #[test]

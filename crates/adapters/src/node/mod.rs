@@ -20,6 +20,7 @@ use crate::run_outcome::{
 };
 use crate::{LanguageHarness, RunOutcome, RunResult, sources};
 use http_tool::ToolShim;
+use serde::Deserialize as _;
 use serde_json::Value as Json;
 use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue, Variant};
@@ -68,7 +69,7 @@ impl LanguageHarness for NodeHarness {
             return Err(HarnessFailure::invalid(reason).with_replay(&plain));
         }
         if job.route == StartMode::Parent {
-            let mut reports = ReportCollector::new(None, None, job.test);
+            let mut reports = ReportCollector { test: job.test, ..ReportCollector::default() };
             let outcome = converse(&spec, &spec, &mut reports)?;
             let fault = reports.find_fault();
             let results = reports.observations;
@@ -88,8 +89,7 @@ fn search_path(variant: &Variant) -> Option<(String, String)> {
 /// Builds the common part of all jobs of the file, including the HTTP tool that the file needs.
 fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
     let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
-    let tool = http_tool::choose_tool(&text, request, http_tool::BenchmarkLibrary::Ours);
-    tool.assign_to(request.draft_job())
+    http_tool::choose_tool(&text, request).assign_to(request.draft_job())
 }
 
 /// Builds a process of the harness itself.
@@ -227,6 +227,7 @@ impl JsRuntime {
 const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Collects the observations of one process.
+#[derive(Default)]
 pub struct ReportCollector {
     /// Name of the benchmark. If it is set, the names in messages are ignored, because they are
     /// relative to `common.js`.
@@ -241,25 +242,13 @@ pub struct ReportCollector {
     /// Shim that saves the output of the process's HTTP tool. This output has more details than the
     /// report.
     pub shim: Option<ToolShim>,
-    test: bool,
+    /// Whether the process is a trial.
+    pub test: bool,
     /// Metrics and checksums that arrived before the report of their case.
     unmatched: Vec<Json>,
 }
 
 impl ReportCollector {
-    /// Expects `expected` reports, or as many as the `config` message announces.
-    pub fn new(expected: Option<usize>, name: Option<String>, test: bool) -> ReportCollector {
-        ReportCollector {
-            name,
-            observations: Vec::new(),
-            fault: None,
-            expected,
-            shim: None,
-            test,
-            unmatched: Vec::new(),
-        }
-    }
-
     /// Returns the fault in the reports as a whole, once the process has ended.
     pub fn find_fault(&self) -> Option<FailureCause> {
         if self.fault.is_some() || self.observations.is_empty() {
@@ -325,12 +314,8 @@ fn add_metric(result: &mut RunResult, metric: &Json) {
 }
 
 fn parameter_value(json: &Json) -> ParameterValue {
-    match json {
-        Json::Bool(truth) => ParameterValue::Bool(*truth),
-        Json::Number(number) => ParameterValue::Number(number.as_f64().unwrap_or(f64::NAN)),
-        Json::String(text) => ParameterValue::Text(text.clone()),
-        other => ParameterValue::Text(other.to_string()),
-    }
+    let parsed = ParameterValue::deserialize(json);
+    parsed.unwrap_or_else(|_| ParameterValue::Text(json.to_string()))
 }
 
 impl ChildConversation for ReportCollector {

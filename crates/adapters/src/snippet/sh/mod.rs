@@ -16,6 +16,7 @@ mod session;
 pub use session::serve_protocol;
 
 use crate::ProtocolMessage;
+use crate::cache::find_in_path;
 use anyhow::{Context, ensure};
 use speedwell_machine::process::{
     OutputTail, ProcessEnd, ProcessStopwatch, TimedExecution, resolve_program,
@@ -258,8 +259,7 @@ fn is_program(word: &str) -> bool {
     if word.contains('/') {
         return PathBuf::from(word).is_file();
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(word).is_file())
+    find_in_path(word).is_some()
 }
 
 /// Message to the control thread.
@@ -580,23 +580,19 @@ impl WorkerPool {
 const MAX_KEPT_TIMES: usize = 1 << 16;
 
 /// Recorded times in nanoseconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct RecordedTimes {
+    /// Every time whose index is a multiple of 2^`halvings`.
     sampled: Vec<u64>,
-    stride: u64,
+    halvings: u32,
+    /// Number of all recorded times, including dropped ones.
     count: u64,
-}
-
-impl Default for RecordedTimes {
-    fn default() -> RecordedTimes {
-        RecordedTimes { sampled: Vec::new(), stride: 1, count: 0 }
-    }
 }
 
 impl RecordedTimes {
     /// Records a time.
     fn add(&mut self, ns: u64) {
-        if self.count.is_multiple_of(self.stride) {
+        if self.count.is_multiple_of(1 << self.halvings) {
             self.sampled.push(ns);
         }
         self.count += 1;
@@ -607,10 +603,10 @@ impl RecordedTimes {
 
     /// Adds the times of another worker or sample.
     fn merge(&mut self, other: &RecordedTimes) {
-        while self.stride < other.stride {
+        while self.halvings < other.halvings {
             self.halve();
         }
-        let step = (self.stride / other.stride) as usize;
+        let step = 1 << (self.halvings - other.halvings);
         self.sampled.extend(other.sampled.iter().step_by(step));
         self.count += other.count;
         while self.sampled.len() >= MAX_KEPT_TIMES {
@@ -625,22 +621,14 @@ impl RecordedTimes {
             index += 1;
             index % 2 == 1
         });
-        self.stride *= 2;
-    }
-
-    /// Number of all recorded times, including dropped ones.
-    fn count(&self) -> u64 {
-        self.count
+        self.halvings += 1;
     }
 
     /// Minimum, 5%, 25% and 50% quantiles in picoseconds; empty if no times were recorded.
     fn quantiles_ps(&self) -> Vec<String> {
         let mut sorted = self.sampled.clone();
         sorted.sort_unstable();
-        let last = match sorted.len() {
-            0 => return Vec::new(),
-            length => length - 1,
-        };
+        let Some(last) = sorted.len().checked_sub(1) else { return Vec::new() };
         let quantile_ps = |fraction: f64| sorted[(fraction * last as f64).round() as usize] * 1000;
         [0.0, 0.05, 0.25, 0.5].map(|fraction| quantile_ps(fraction).to_string()).to_vec()
     }
@@ -700,7 +688,7 @@ mod worker_tests {
         for ns in 0..1_000_000 {
             times.add(ns);
         }
-        assert_eq!(times.count(), 1_000_000);
+        assert_eq!(times.count, 1_000_000);
         assert!(times.sampled.len() < MAX_KEPT_TIMES);
         let median: f64 = times.quantiles_ps()[3].parse().unwrap();
         assert!((median / 500_000_000.0 - 1.0).abs() < 0.001, "{median}");
@@ -719,7 +707,7 @@ mod worker_tests {
             }
             all.merge(&times);
         }
-        assert_eq!(all.count(), 1_075_000);
+        assert_eq!(all.count, 1_075_000);
         // 75,000 times are below 3000 ns. The other 1,000,000 are spread evenly from 3000 to 4000
         // ns, and the median is the 462,500th of them.
         let median: f64 = all.quantiles_ps()[3].parse().unwrap();
