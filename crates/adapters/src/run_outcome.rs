@@ -51,7 +51,7 @@ pub trait LanguageHarness: Sync {
 }
 
 /// Lines of stderr kept with a failure.
-const TAIL_LINES: usize = 20;
+pub(super) const TAIL_LINES: usize = 20;
 
 /// Outcome of one execution: the report and the resource usage of the process, if it was started,
 /// and the reason for a failure.

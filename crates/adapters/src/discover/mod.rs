@@ -2,18 +2,18 @@
 //!
 //! [`find_all_sources`] finds benchmark files and decides their kinds. [`discover_benchmarks`] asks
 //! every file for its cases, and checks the user's values against the parameters that the files
-//! declare. `target.rs` knows paths and folders, including the folders of Node.js core, and `programs.rs`
-//! pairs the benchmarks of the programs in a comparison.
+//! declare. `target.rs` knows paths and folders, including the folders of Node.js core, and `comparison.rs`
+//! pairs the benchmarks of the sides of a comparison.
 
-mod division;
+mod comparison;
 mod part;
-mod programs;
 mod target;
 
 pub use crate::job::BenchmarkSelection;
-pub use division::{CaseDivision, divide_cases};
+pub use comparison::{
+    CaseDivision, ComparisonSide, divide_cases, find_common_benchmarks as common_benchmarks,
+};
 pub use part::{BenchmarkPart, shared_word};
-pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
 pub use target::{
     core_source, declared_variants, find_experiment, is_command, is_text, read_named_file,
     script_command, similar_file,
