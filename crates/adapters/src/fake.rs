@@ -28,7 +28,7 @@
 
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
-    RunContext,
+    RunContext, permits_value,
 };
 use super::reported_values::{ReportedRate, observe_rate};
 use super::run_outcome::{DescribeResult, HarnessFailure};
@@ -57,11 +57,8 @@ impl LanguageHarness for FakeHarness {
         for line in text.lines().filter_map(|line| line.strip_prefix("case")) {
             let case = Case::with_values(&source.name, line)
                 .map_err(|error| refusal(error.to_string()))?;
-            // If the request sets several values for a parameter, cases with any of them are
-            // measured.
-            let is_wanted = |(name, declared): &(String, ParameterValue)| {
-                let mut values = request.sets.iter().filter(|(set, _)| set == name).peekable();
-                values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)
+            let is_wanted = |(name, value): &(String, ParameterValue)| {
+                permits_value(&request.sets, name, &value.plain())
             };
             values.extend(case.values.clone());
             if case.values.iter().all(is_wanted) {

@@ -263,11 +263,10 @@ impl BenchmarkSelection {
     /// Whether a measured case is selected, judging by the name of its benchmark and by its
     /// parameter values.
     pub fn selects_case(&self, case: &Case) -> bool {
-        let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
-        let allowed = |name: &str| self.sets.iter().any(|(n, wanted)| n == name && has(n, wanted));
-        let named = self.sets.iter().map(|(name, _)| name.as_str());
-        let mut used = named.filter(|name| case.value(name).is_some());
-        self.selects_name(&case.benchmark) && used.all(allowed)
+        let is_permitted = |(name, value): &(String, ParameterValue)| {
+            permits_value(&self.sets, name, &value.plain())
+        };
+        self.selects_name(&case.benchmark) && case.values.iter().all(is_permitted)
     }
 
     /// Parses `NAME=V[,V...]`, the argument of `--set`.
@@ -322,6 +321,13 @@ impl BenchmarkSelection {
         let number = ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix);
         number.map_or_else(|| value.to_owned(), |number| number.to_string())
     }
+}
+
+/// Whether the user's values permit this value of a parameter: it is among them, or there are none
+/// for the parameter.
+pub(crate) fn permits_value(sets: &[(String, String)], name: &str, value: &str) -> bool {
+    let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();
+    wanted.peek().is_none() || wanted.any(|(_, wanted)| wanted == value)
 }
 
 /// Client of HTTP loads if neither the file nor the user names one.

@@ -8,9 +8,10 @@
 
 use crate::cache::{self, cache_folder, entries_by_age, hash_name};
 use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, locate_program, run_compiler};
+use crate::plan::PlanSlot;
 use crate::run_outcome::HarnessFailure;
 use speedwell_machine::process::{ProcessSpec, shell_line};
-use speedwell_model::{LayoutVariation, StepFailure, seed_of_step};
+use speedwell_model::{SessionDesign, StepFailure, seed_of_step};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,28 +60,23 @@ pub struct LinkedBuild {
 
 impl RunLayout {
     /// Derives the layout of a slot (planned run) from the session's seed, without further random
-    /// choices. `variant` is the index of the slot's variant.
-    pub fn new(
-        variation: LayoutVariation,
-        seed: u64,
-        slot: u32,
-        build: Option<u32>,
-        variant: u32,
-    ) -> RunLayout {
-        let build_of = |number: u32| LinkedBuild {
-            number,
+    /// choices.
+    pub(crate) fn new(design: &SessionDesign, slot: &PlanSlot) -> RunLayout {
+        let SessionDesign { layout, seed, .. } = *design;
+        let build_of = |number: u32| {
+            let variant_seed = seed ^ seed_of_step(!seed, slot.variant as u32);
             // Linkers interpret 0 as random, or as no shuffling.
-            seed: seed_of_step(seed ^ seed_of_step(!seed, variant), number).max(1) as u32,
+            LinkedBuild { number, seed: seed_of_step(variant_seed, number).max(1) as u32 }
         };
         let draw = |salt: u64, max: u64| {
-            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot);
+            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot.index);
             (1 + step % max) as u32
         };
         RunLayout {
-            build: build.map(build_of),
-            align: variation.align,
-            pad_bytes: variation.env.then(|| draw(1, MAX_PAD_BYTES)),
-            path_bytes: variation.stack.then(|| draw(2, MAX_PATH_BYTES)),
+            build: slot.build.map(build_of),
+            align: layout.align,
+            pad_bytes: layout.env.then(|| draw(1, MAX_PAD_BYTES)),
+            path_bytes: layout.stack.then(|| draw(2, MAX_PATH_BYTES)),
         }
     }
 

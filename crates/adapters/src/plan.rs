@@ -188,9 +188,7 @@ impl SessionPlan {
 
     /// Memory layout of a slot's program.
     pub fn run_layout(&self, slot: &PlanSlot) -> RunLayout {
-        let SessionDesign { layout, seed, .. } = self.design;
-        let variant = slot.variant as u32;
-        RunLayout::new(layout, seed, slot.index, slot.build, variant)
+        RunLayout::new(&self.design, slot)
     }
 
     /// Returns all slots in execution order: round by round, with one block of every case in each

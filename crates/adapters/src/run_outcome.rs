@@ -36,7 +36,10 @@ pub trait LanguageHarness: Sync {
     ///
     /// # Errors
     /// Returns why there are no cases.
-    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult;
+    fn describe_source(&self, _request: &DescribeRequest) -> DescribeResult {
+        // Snippets do not describe themselves: the caller creates their jobs.
+        Ok(BenchmarkDescription::default())
+    }
 
     /// Executes the job of the run in a fresh process.
     ///
@@ -279,14 +282,13 @@ pub(super) fn describe_file(
 ) -> DescribeResult {
     let source = &request.source;
     let spec = ProcessSpec { limit: request.limit, ..spec.clone() };
-    let mut message = ProtocolMessage::new("describe")
+    let is_trial = request.selection.trial != TrialMode::No;
+    let message = ProtocolMessage::new("describe")
         .with("id", 2)
         .with("path", source.file.display())
         .with("root", source.root.display())
-        .with_list("args", &request.assignments());
-    if request.selection.trial != TrialMode::No {
-        message = message.with("test", 1);
-    }
+        .with_list("args", &request.assignments())
+        .with_some("test", is_trial.then_some(1));
     let mut events = EventLog::new([message]);
     let outcome = cache::ask_cached(&spec, plain, &mut events, dependencies_in)?;
     match events.error_cause().or_else(|| outcome.as_ref()?.failure_cause(spec.limit)) {
@@ -319,15 +321,14 @@ pub(super) fn perform_case(
     let worktree = setting.variant.worktree.as_ref();
     let is_javascript = setting.job.source.kind == SourceKind::Node;
     // A trial only checks whether the case works.
-    let mut run_message = if is_javascript || setting.job.test {
+    let run_message = if is_javascript || setting.job.test {
         run_case().with("mode", "once")
     } else {
         samples_message(&setting.samples, setting.is_series)
     };
-    if let Some(checkout) = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok())
-    {
-        run_message = run_message.with("modules_below", checkout.display());
-    }
+    let checkout = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok());
+    let run_message =
+        run_message.with_some("modules_below", checkout.as_ref().map(|path| path.display()));
     let mut events = EventLog::new([load_message(setting), run_message]);
     let outcome = converse(&setting.layout.apply_to(spec), spec, &mut events)?;
     let (mut result, fault) = observe_case(setting.job, &events);
@@ -365,13 +366,9 @@ pub(super) fn load_message(setting: &RunContext<'_>) -> ProtocolMessage {
         .with("job", "case")
         .with("form", "case")
         .with("path", job.source.file.display())
-        .with("root", job.source.root.display());
-    if let Some(benchmark) = job.benchmark_under(&setting.variant.name) {
-        message = message.with("benchmark", benchmark);
-    }
-    if job.test {
-        message = message.with("test", 1);
-    }
+        .with("root", job.source.root.display())
+        .with_some("benchmark", job.benchmark_under(&setting.variant.name))
+        .with_some("test", job.test.then_some(1));
     for word in &job.arguments {
         if let Some((name, value)) = word.split_once('=') {
             message = message.with(format!("value.{name}"), value);

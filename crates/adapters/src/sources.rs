@@ -45,13 +45,6 @@ macro_rules! file {
     };
 }
 
-/// Embeds a folder of a harness. `$name` is the name of the folder where it is unpacked.
-macro_rules! folder {
-    ($name:literal, $path:tt) => {
-        ($name, include_dir!($path))
-    };
-}
-
 /// The Node.js harness.
 pub static NODE: HarnessSources = HarnessSources::new(
     "node",
@@ -63,43 +56,43 @@ pub static NODE: HarnessSources = HarnessSources::new(
         file!("node", "register.cjs"),
         file!("node", "package.json"),
     ],
-    &[folder!("lib", "$CARGO_MANIFEST_DIR/languages/node/lib")],
+    &[("lib", include_dir!("$CARGO_MANIFEST_DIR/languages/node/lib"))],
 )
 .with_bundle(&["", "lib", "lib/harness", "lib/probe"]);
 
 /// The C++ header, the harness in `main.cpp`, and `code.hpp` for snippets.
 pub static CPP: HarnessSources =
-    HarnessSources::new("cpp", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")]);
+    HarnessSources::new("cpp", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/cpp"))]);
 
 /// Harness for C snippets. Together with `code.hpp` from [`CPP`], it is also the harness for C++
 /// snippets.
 pub static C: HarnessSources =
-    HarnessSources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
+    HarnessSources::new("c", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/c"))]);
 
 /// Harness for Rust snippets: a crate.
 pub static RUST: HarnessSources =
-    HarnessSources::new("rust", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/rust")]);
+    HarnessSources::new("rust", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/rust"))]);
 
 /// Harness for Go snippets: a module.
 pub static GO: HarnessSources =
-    HarnessSources::new("go", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/go")]);
+    HarnessSources::new("go", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/go"))]);
 
 /// Harness for Java snippets: a package.
 pub static JAVA: HarnessSources =
-    HarnessSources::new("java", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/java")]);
+    HarnessSources::new("java", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/java"))]);
 
 /// The Python harness.
 pub static PYTHON: HarnessSources = HarnessSources::new(
     "python",
     &[file!("python", "harness.py")],
-    &[folder!("speedwell", "$CARGO_MANIFEST_DIR/languages/python/speedwell")],
+    &[("speedwell", include_dir!("$CARGO_MANIFEST_DIR/languages/python/speedwell"))],
 );
 
 /// The Erlang application, whose harness measures Elixir as well.
 pub static ERLANG: HarnessSources = HarnessSources::new(
     "erlang",
     &[],
-    &[folder!("src", "$CARGO_MANIFEST_DIR/languages/erlang/src")],
+    &[("src", include_dir!("$CARGO_MANIFEST_DIR/languages/erlang/src"))],
 );
 
 /// Scripts that record the modules loaded while benchmarks are listed.

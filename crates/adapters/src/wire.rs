@@ -32,6 +32,14 @@ impl ProtocolMessage {
         self
     }
 
+    /// Adds a field if there is a value.
+    pub fn with_some(self, key: &str, value: Option<impl fmt::Display>) -> ProtocolMessage {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
     /// Adds a list. Commas within items are escaped; in plain values, they are not.
     pub fn with_list<'a>(
         mut self,

@@ -17,7 +17,7 @@ use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
 use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, DeclaredParameter, DescribeRequest, RunContext, StartMode,
-    TrialMode,
+    TrialMode, permits_value,
 };
 use crate::run_outcome::{DescribeResult, HarnessFailure, converse};
 use crate::suites::command::CollectedOutput;
@@ -169,10 +169,8 @@ fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
 }
 
 fn matches_sets(case: &ObservedCase, request: &DescribeRequest) -> bool {
-    request.sets.iter().all(|(name, _)| {
-        argument_value(case, name)
-            .is_none_or(|value| request.sets.iter().any(|(n, v)| n == name && v == value))
-    })
+    let mut pairs = case.args.iter().filter_map(|word| word.split_once('='));
+    pairs.all(|(name, value)| permits_value(&request.sets, name, value))
 }
 
 fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {

@@ -189,7 +189,7 @@ fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all_headers: bool) -> 
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
     let is_single = text.text_before().trim().is_empty();
-    if !part.has_value() || (text.has_return() && !is_single) {
+    if !part.has_value() || (text.contains_name("return") && !is_single) {
         file.add_user_text(part.name, &text.body, 1, ";\n}");
         return;
     }

@@ -143,10 +143,11 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
 /// Writes a lambda body that returns the value of a part.
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
-    if !part.has_value() || (text.has_return() && !text.text_before().trim().is_empty()) {
+    if !part.has_value() || (text.contains_name("return") && !text.text_before().trim().is_empty())
+    {
         // Without `if (true)`, the compiler would reject `return null` as unreachable after code
         // that throws or loops forever.
-        let may_end = !text.has_return();
+        let may_end = !text.contains_name("return");
         file.add_generated(if may_end { "if (true) {" } else { "" });
         file.add_user_text(part.name, &text.body, 1, statement_end(part));
         file.add_generated(if may_end { "}\nreturn null;" } else { "" });

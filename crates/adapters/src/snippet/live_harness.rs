@@ -184,10 +184,7 @@ impl LiveHarness {
         expected: Duration,
         on_event: &mut dyn FnMut(&ProtocolMessage),
     ) -> Result<CommandAnswer, HarnessFailure> {
-        let mut message = run_command(jobs, samples, false);
-        if stream {
-            message = message.with("stream", 1);
-        }
+        let message = run_command(jobs, samples, false).with_some("stream", stream.then_some(1));
         self.send_command(message, expected, on_event)
     }
 
@@ -409,39 +406,24 @@ pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
     if snippet.language.is_compiled() {
         return command.with("form", "built");
     }
-    let mut message =
-        command.with("form", "text").with("lang", snippet.language).with("runner", &snippet.runner);
-    let hooks = [
-        ("init", &snippet.init),
-        ("init_runner", &snippet.init_worker),
-        ("prepare", &snippet.prepare),
-        ("done", &snippet.done),
-    ];
-    for (key, hook) in hooks {
-        if let Some(text) = hook {
-            message = message.with(key, text);
-        }
-    }
-    if snippet.in_shell {
-        message = message.with("in_shell", 1);
-    }
-    if let Some(count) = snippet.warmup {
-        message = message.with("warmup", count);
-    }
-    if snippet.shows_output {
-        message = message.with("show", 1);
-    }
-    if snippet.ignores_failure {
-        message = message.with("ignore_failure", 1);
-    }
+    let flag = |is_set: bool| is_set.then_some(1);
+    let mut message = command
+        .with("form", "text")
+        .with("lang", snippet.language)
+        .with("runner", &snippet.runner)
+        .with_some("init", snippet.init.as_ref())
+        .with_some("init_runner", snippet.init_worker.as_ref())
+        .with_some("prepare", snippet.prepare.as_ref())
+        .with_some("done", snippet.done.as_ref())
+        .with_some("in_shell", flag(snippet.in_shell))
+        .with_some("warmup", snippet.warmup)
+        .with_some("show", flag(snippet.shows_output))
+        .with_some("ignore_failure", flag(snippet.ignores_failure));
     match &snippet.nodes {
         None => {}
         Some(ErlangNodes::Local(count)) => message = message.with("nodes", count),
         Some(ErlangNodes::Remote { name, cookie }) => {
-            message = message.with("node", name);
-            if let Some(cookie) = cookie {
-                message = message.with("cookie", cookie);
-            }
+            message = message.with("node", name).with_some("cookie", cookie.as_ref());
         }
     }
     for (index, path) in snippet.paths.iter().enumerate() {

@@ -12,8 +12,8 @@ use super::live_harness::{
 use super::timing::parse_timing;
 use super::{build_with_layout, is_module};
 use crate::counting::{CountingInputs, perform_counted};
-use crate::job::{BenchmarkDescription, BenchmarkJob, DescribeRequest, RunContext};
-use crate::run_outcome::{DescribeResult, HarnessFailure, add_metric, converse, harness_warnings};
+use crate::job::{BenchmarkJob, RunContext};
+use crate::run_outcome::{HarnessFailure, add_metric, converse, harness_warnings};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, shell_line, unix_time_ms};
@@ -36,11 +36,6 @@ const MIN_EMPTY_RATIO: f64 = 3.0;
 pub struct SnippetHarness;
 
 impl LanguageHarness for SnippetHarness {
-    /// Snippets do not describe themselves: the caller creates their jobs.
-    fn describe_source(&self, _request: &DescribeRequest) -> DescribeResult {
-        Ok(BenchmarkDescription::default())
-    }
-
     fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
         let snippet = setting.job.snippet_under(setting.variant).ok_or_else(|| {
             let spec = ProcessSpec::new("speedwell").args(["eval"]);
@@ -92,14 +87,11 @@ fn perform_snippet(
     if let Some(counting) = setting.counting {
         return count_instructions(snippet, &spec, counting, setting);
     }
-    let mut run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series);
-    if setting.sampling.clock == ComparedClock::Cpu {
-        run = run.with("cpu", 1);
-    }
-    let mut load = load_command(JOB_NAME, snippet);
-    if setting.is_rehearsal && snippet.language == SnippetLanguage::Sh {
-        load = load.with("rehearsal", 1);
-    }
+    let compares_cpu = setting.sampling.clock == ComparedClock::Cpu;
+    let run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series)
+        .with_some("cpu", compares_cpu.then_some(1));
+    let is_rehearsal = setting.is_rehearsal && snippet.language == SnippetLanguage::Sh;
+    let load = load_command(JOB_NAME, snippet).with_some("rehearsal", is_rehearsal.then_some(1));
     let workers = workers_command(JOB_NAME, job.worker_count());
     let mut events = EventLog::new([load, calibrate_command(JOB_NAME), workers, run])
         .with_output(snippet.shows_output);
@@ -211,12 +203,13 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
     let is_plain_command = snippet.language == SnippetLanguage::Sh
         && [&snippet.init, &snippet.init_worker, &snippet.done].iter().all(|hook| hook.is_none())
         && snippet.paths.is_empty();
-    let mut words = if is_plain_command {
-        vec!["time".to_owned()]
+    let mut spec = ProcessSpec::new("speedwell");
+    spec = if is_plain_command {
+        spec.args(["time"])
     } else {
-        vec!["eval".to_owned(), snippet.language.to_string()]
+        spec.args(["eval", &snippet.language.to_string()])
     };
-    words.push(snippet.runner.clone());
+    spec = spec.args([&snippet.runner]);
     let hooks = [
         ("--init", &snippet.init),
         ("--init-worker", &snippet.init_worker),
@@ -224,12 +217,10 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         ("--done", &snippet.done),
     ];
     for (option, hook) in hooks {
-        if let Some(text) = hook {
-            words.extend([option.to_owned(), text.clone()]);
-        }
+        spec = spec.args(hook.iter().flat_map(|text| [option, text]));
     }
     if let Some(count) = snippet.warmup {
-        words.extend(["--warmup".to_owned(), count.to_string()]);
+        spec = spec.args(["--warmup", &count.to_string()]);
     }
     for (index, path) in snippet.paths.iter().enumerate() {
         let name = path.to_string_lossy();
@@ -237,28 +228,28 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         let text = fs::read_to_string(path).unwrap_or_default();
         let is_init =
             index == 0 && snippet.init.is_none() && is_module(snippet.language, path, &text);
-        words.extend(if is_init {
-            ["--init".to_owned(), format!("@{name}")]
+        spec = if is_init {
+            spec.args(["--init", &format!("@{name}")])
         } else {
-            ["--path".to_owned(), name.into_owned()]
-        });
+            spec.args(["--path", &name])
+        };
     }
-    match &snippet.nodes {
-        None => {}
-        Some(ErlangNodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
+    spec = match &snippet.nodes {
+        None => spec,
+        Some(ErlangNodes::Local(count)) => spec.args(["--nodes", &count.to_string()]),
         // Omits the cookie: a report may be public.
-        Some(ErlangNodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
-    }
-    words.extend(["--runs".to_owned(), "1".to_owned()]);
+        Some(ErlangNodes::Remote { name, .. }) => spec.args(["--node", name]),
+    };
+    spec = spec.args(["--runs", "1"]);
     let limit = setting.limit();
     if limit != SamplingOptions::USUAL_TIMEOUT {
         let limit = match limit.subsec_millis() {
             0 => format!("{}s", limit.as_secs()),
             _ => format!("{}ms", limit.as_millis()),
         };
-        words.extend(["--timeout".to_owned(), limit]);
+        spec = spec.args(["--timeout", &limit]);
     }
-    ProcessSpec::new("speedwell").args(words)
+    spec
 }
 
 /// Note for readers of the results.

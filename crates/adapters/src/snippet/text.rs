@@ -84,12 +84,6 @@ impl SplitText {
         (value, before.matches('\n').count() + 1)
     }
 
-    /// Whether the code contains `return`.
-    pub fn has_return(&self) -> bool {
-        let mut words = self.body.split(|c: char| !is_name_char(c));
-        words.any(|word| word == "return")
-    }
-
     /// Whether the code contains the name.
     pub fn contains_name(&self, name: &str) -> bool {
         let mut words = self.body.split(|c: char| !is_name_char(c));

@@ -10,7 +10,6 @@
 
 mod build;
 pub mod command;
-mod explain;
 mod registry;
 
 pub use build::{build_if_package, build_single_program};
@@ -22,7 +21,7 @@ pub use registry::{
 use crate::compile::BuiltProgram;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
-    RunContext, SuiteCase,
+    RunContext, SuiteCase, permits_value,
 };
 use crate::run_outcome::{DescribeResult, HarnessFailure, converse, start_reason};
 use crate::{LanguageHarness, ModuleLog, RunOutcome, RunResult};
@@ -32,10 +31,6 @@ use command::{
     CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, remove_decided,
     with_placeholders,
 };
-use explain::{
-    all_skipped, check_minimum, count_namesakes, explain_failure, find_skip, missing_framework,
-    shorten_reason, tail_lines,
-};
 use regex::Regex;
 use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter, VersionSource};
 use speedwell_formats::foreign::suites::{
@@ -44,9 +39,9 @@ use speedwell_formats::foreign::suites::{
 use speedwell_formats::foreign::{diagnosis, google_benchmark, require_utf8};
 use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{
-    ChannelKind, ProcessEnd, ProcessSpec, ScratchFolder, run_child, shell_line,
+    ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, run_child, shell_line,
 };
-use speedwell_model::{Case, FailureCause, MetricDirection, ParameterValue, RequestedDivision};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, RequestedDivision};
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -195,9 +190,9 @@ impl CaseListing<'_> {
         // The same file was listed before its modules are observed.
         let is_observed = ModuleLog::observes(&self.request.variant);
         let version = if is_observed { None } else { self.detect_version() };
-        if let Some(cause) = version.as_deref().and_then(|version| check_minimum(adapter, version))
+        if let Some(reason) = version.as_deref().and_then(|version| check_minimum(adapter, version))
         {
-            return Err(HarnessFailure::from(cause).with_replay(&spec));
+            return Err(HarnessFailure::invalid(reason).with_replay(&spec));
         }
         let mut cases = self.run_listing(&spec)?;
         if !adapter.keys.expand.is_empty() {
@@ -374,13 +369,9 @@ impl CaseListing<'_> {
 /// Removes the cases in which a parameter does not have a requested value. New values cannot be
 /// set, because the framework decides which cases exist.
 fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
-    let fits = |name: &str, value: &ParameterValue| {
-        let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();
-        wanted.peek().is_none() || wanted.any(|(_, wanted)| *wanted == value.plain())
-    };
     description.jobs.retain(|job| {
-        let values = job.case.iter().flat_map(|case| &case.values);
-        values.into_iter().all(|(name, value)| fits(name, value))
+        let mut values = job.case.iter().flat_map(|case| &case.values);
+        values.all(|(name, value)| permits_value(sets, name, &value.plain()))
     });
 }
 
@@ -534,6 +525,99 @@ fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     (reported.case.as_ref()).is_some_and(|reported_case| {
         reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
     })
+}
+
+/// If the output of the failed listing says that the framework itself is missing, returns that
+/// as the cause.
+fn missing_framework(
+    built: &BuiltProgram,
+    outcome: &ProcessOutcome,
+    output: &CollectedOutput,
+) -> Option<FailureCause> {
+    let adapter = &built.adapter;
+    let pattern = Regex::new(adapter.keys.missing.as_deref()?).ok()?;
+    let stdout = String::from_utf8_lossy(&output.0);
+    if !pattern.is_match(&stdout) && !pattern.is_match(&outcome.stderr.text()) {
+        return None;
+    }
+    let (suite, program) = (&adapter.name, built.program.display());
+    let hint = adapter.install_hint();
+    let reason = format!("needs {suite}, which is not installed for '{program}'{hint}");
+    Some(FailureCause::invalid(reason))
+}
+
+/// Explains that the framework is too old, if it is.
+fn check_minimum(adapter: &SuiteAdapter, version: &str) -> Option<String> {
+    let (suite, minimum) = (&adapter.name, adapter.keys.minimum.as_deref()?);
+    let numbers = |version: &str| -> Vec<u32> {
+        let numbers = version.split('.').map_while(|part| part.parse().ok());
+        numbers.collect()
+    };
+    let hint = adapter.install_hint();
+    (numbers(version) < numbers(minimum))
+        .then(|| format!("needs {suite} {minimum} or newer, but found {suite} {version}{hint}"))
+}
+
+/// If the framework reported an error, uses this error as the cause of the failure. The error says
+/// more than the exit status.
+fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
+    let stdout = &attempt.stdout;
+    let Some(failure) = &mut attempt.failure else { return };
+    if matches!(failure.cause, FailureCause::Exit { .. }) {
+        failure.cause = reported.unwrap_or(failure.cause.clone());
+    }
+    if failure.stderr_tail.is_empty() {
+        failure.stderr_tail = tail_lines(stdout);
+    }
+}
+
+/// Last lines of a framework's stdout, for failures without stderr.
+fn tail_lines(stdout: &str) -> String {
+    let lines: Vec<&str> = stdout.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+/// Returns how many benchmarks share one name, if several do. `results` are all results with this
+/// name. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
+/// framework writes one result for each name. Several results for one metric therefore mean several
+/// benchmarks. Pyperf's format and formats that an adapter describes are not checked, because a
+/// benchmark may repeat its name there.
+fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
+    let may_repeat =
+        matches!(read, ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf);
+    let primary = || results.iter().filter_map(|reported| reported.metrics.first());
+    let count_with_metric =
+        |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
+    let max_count = primary().map(count_with_metric).max()?;
+    (max_count > 1 && !may_repeat).then_some(max_count)
+}
+
+/// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
+fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
+    let is_skip =
+        |result: &ReportedResult| result.cause.as_ref().is_some_and(FailureCause::is_skip);
+    let first = reported.first()?.cause.clone();
+    first.filter(|_| reported.iter().all(is_skip))
+}
+
+/// Returns the reason if the output says that the benchmark was skipped.
+fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
+    let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
+    let found = pattern.captures(printed)?;
+    let reason = found.name("reason").map_or_else(
+        || format!("{} skips it", adapter.name),
+        |reason| reason.as_str().trim().to_owned(),
+    );
+    Some(FailureCause::Skipped { reason })
+}
+
+/// Maximum length of a reason: libraries may quote the input that they could not parse.
+const MAX_REASON_LENGTH: usize = 400;
+
+/// Shortens a reason that is too long.
+fn shorten_reason(reason: &str) -> String {
+    let cut = reason.char_indices().nth(MAX_REASON_LENGTH);
+    cut.map_or_else(|| reason.to_owned(), |(end, _)| format!("{}...", &reason[..end]))
 }
 
 #[cfg(test)]

@@ -60,12 +60,12 @@ impl CommandFault {
     }
 
     fn to_event(&self, command: &ProtocolMessage) -> ProtocolMessage {
-        let mut error = answer_event(command, "error");
-        if !self.job.is_empty() {
-            error = error.with("job", &self.job);
-        }
-        let error = error.with("stage", self.stage).with("class", self.class);
-        error.with("msg", &self.message).with("fatal", u8::from(self.is_fatal))
+        answer_event(command, "error")
+            .with_some("job", (!self.job.is_empty()).then_some(&self.job))
+            .with("stage", self.stage)
+            .with("class", self.class)
+            .with("msg", &self.message)
+            .with("fatal", u8::from(self.is_fatal))
     }
 }
 
@@ -480,11 +480,7 @@ fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> 
 
 /// Builds an event that answers a command.
 fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
-    let event = ProtocolMessage::new(verb);
-    match command.get("id") {
-        Some(id) => event.with("id", id),
-        None => event,
-    }
+    ProtocolMessage::new(verb).with_some("id", command.get("id"))
 }
 
 /// Builds an event about a job that answers a command.
