@@ -17,12 +17,13 @@ use speedwell_machine::process::{
     effective_user_id,
 };
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Prefix of entries under construction.
@@ -147,6 +148,42 @@ pub(super) fn entries_by_age(folder: &Path) -> Vec<PathBuf> {
     dated.into_iter().map(|(_, path)| path).collect()
 }
 
+/// Returns the path at which `target` is constructed: a unique name in the same folder.
+pub(super) fn draft_of(target: &Path) -> PathBuf {
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    target.with_file_name(format!("{DRAFT_PREFIX}{name}-{}-{number}", std::process::id()))
+}
+
+/// Writes a file as a draft and renames it, because other threads and processes may access it.
+pub(super) fn write_file(
+    file: &Path,
+    content: impl AsRef<[u8]>,
+    is_executable: bool,
+) -> io::Result<()> {
+    fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+    let draft = draft_of(file);
+    fs::write(&draft, content)?;
+    if is_executable {
+        fs::set_permissions(&draft, Permissions::from_mode(0o755))?;
+    }
+    fs::rename(&draft, file)
+}
+
+/// Fills a folder as a draft and renames it, because other threads and processes may do the same.
+pub(super) fn fill_folder<E>(
+    folder: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let draft = draft_of(folder);
+    let filled = fill(&draft);
+    if filled.is_err() || fs::rename(&draft, folder).is_err() {
+        remove_entry(&draft);
+    }
+    filled
+}
+
 /// Removes a file or folder, ignoring errors.
 pub(super) fn remove_entry(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -231,11 +268,7 @@ struct CacheSlot {
 impl CacheSlot {
     /// Finds the slot for the request `opening`; `None` if the program cannot be found.
     fn find(spec: &ProcessSpec, opening: &[u8]) -> Option<CacheSlot> {
-        let program = match spec.program.components().count() {
-            0 | 1 => find_in_path(&spec.program)?,
-            _ => spec.program.clone(),
-        };
-        let program = fs::canonicalize(program).ok()?;
+        let program = fs::canonicalize(locate_program(&spec.program)).ok()?;
         let metadata = program.metadata().ok()?;
         let mut variables: Vec<_> = std::env::vars_os()
             .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
@@ -292,18 +325,10 @@ impl CacheSlot {
             lines,
         };
         // If the entry cannot be stored, the file is simply queried again next time.
-        let _ = self.write_entry(&entry);
-    }
-
-    fn write_entry(&self, entry: &CachedDescription) -> io::Result<()> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        evict_oldest(folder);
-        // The entry is written under a temporary name and renamed, because other processes may
-        // access it.
-        let draft = self.file.with_extension(format!("{}", std::process::id()));
-        fs::write(&draft, serde_json::to_vec(entry)?)?;
-        fs::rename(&draft, &self.file)
+        if let Ok(text) = serde_json::to_vec(&entry) {
+            evict_oldest(self.file.parent().unwrap_or(Path::new(".")));
+            let _ = write_file(&self.file, text, false);
+        }
     }
 }
 
@@ -311,6 +336,13 @@ impl CacheSlot {
 pub(super) fn find_in_path(program: impl AsRef<Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(&program)).find(|file| file.is_file())
+}
+
+/// Finds a bare program name in `PATH`. Returns any other path unchanged.
+pub(super) fn locate_program(program: &Path) -> PathBuf {
+    let is_bare = program.components().count() < 2;
+    let found = if is_bare { find_in_path(program) } else { None };
+    found.unwrap_or_else(|| program.to_owned())
 }
 
 /// Returns the entries of a folder, sorted by name; none if it cannot be read.
@@ -385,7 +417,6 @@ impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn with_mode(folder: &Path, mode: u32) {
         fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();

@@ -8,7 +8,7 @@
 //! compiles generated sources in a folder.
 
 use crate::cache::{
-    self, cache_folder, find_in_path, hash_name, hash_value, mark_used, sorted_entries,
+    self, cache_folder, hash_name, hash_value, locate_program, mark_used, sorted_entries,
 };
 use crate::run_outcome::HarnessFailure;
 use crate::suites::command::PlaceholderValues;
@@ -21,7 +21,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -235,14 +234,12 @@ impl BuildRecipe {
     /// Builds the compiler command. Flags follow the file, because a linker searches a library only
     /// for symbols that the preceding files need.
     fn compiler_command(&self, output: &Path) -> ProcessSpec {
-        let path_text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut spec = ProcessSpec::new(&self.compiler).args([path_text(&self.file)]);
-        spec.arguments.extend(self.flags.iter().cloned());
-        let options =
-            ["-I".to_owned(), path_text(&self.header), "-o".to_owned(), path_text(output)];
-        spec.arguments.extend(options);
-        let rules = path_text(&output.with_extension("d"));
-        spec.arguments.extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
+        let rules = output.with_extension("d");
+        let mut spec = ProcessSpec::new(&self.compiler)
+            .args([self.file.to_string_lossy()])
+            .args(&self.flags)
+            .args(["-I", &self.header.to_string_lossy(), "-o", &output.to_string_lossy()])
+            .args(["-MMD", "-MF", &rules.to_string_lossy()]);
         spec.environment = self.environment.clone();
         spec.directory = Some(self.directory.clone());
         spec.limit = COMPILER_TIMEOUT;
@@ -256,14 +253,6 @@ impl BuildRecipe {
         spec.arguments.truncate(spec.arguments.len() - 3);
         spec
     }
-}
-
-/// Finds a bare program name in `PATH`. Returns any other path unchanged.
-pub(super) fn locate_program(program: &Path) -> PathBuf {
-    if program.components().count() > 1 {
-        return program.to_owned();
-    }
-    find_in_path(program).unwrap_or_else(|| program.to_owned())
 }
 
 /// Generated sources and a compiler command. The command runs in the folder of the sources.
@@ -295,21 +284,12 @@ impl GeneratedBuild {
     /// # Errors
     /// Fails if the compiler cannot be started, or rejects the sources.
     pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, HarnessFailure> {
-        static DRAFTS: AtomicU32 = AtomicU32::new(0);
         if let Some(folder) = self.find_below(cache) {
             return Ok(folder);
         }
-        let name = self.folder_name();
-        let folder = cache.join(&name);
-        // The folder is built under a temporary name and renamed atomically, because other threads
-        // may build the same folder.
-        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-        let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
-        let result = self.compile_in(&draft, cache);
-        if result.is_err() || fs::rename(&draft, &folder).is_err() {
-            let _ = fs::remove_dir_all(&draft);
-        }
-        result.map(|()| folder)
+        let folder = cache.join(self.folder_name());
+        cache::fill_folder(&folder, |draft| self.compile_in(draft, cache))?;
+        Ok(folder)
     }
 
     /// Returns the folder if the sources were compiled before.

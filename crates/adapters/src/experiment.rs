@@ -57,22 +57,18 @@ impl LanguageHarness for ExperimentHarness {
         let experiment = definition
             .and_then(|definition| read_experiment(definition, request))
             .map_err(|error| to_failure(&error, &ProcessSpec::new(own_program())))?;
-        let mut description = BenchmarkDescription::default();
-        for group in &experiment.groups {
-            let parameters = group.parameters.iter().map(|(name, values)| DeclaredParameter {
-                name: name.clone(),
-                values: values.clone(),
-            });
-            description.parameters.extend(parameters);
-            let jobs = group.cases.iter().map(|case| request.job_for_case(case.clone()));
-            description.jobs.extend(jobs);
-        }
-        let params = experiment.params.iter().map(|(name, value)| DeclaredParameter {
-            name: name.clone(),
-            values: vec![value.clone()],
-        });
-        description.parameters.extend(params);
-        Ok(description)
+        let of_groups = experiment.groups.iter().flat_map(|group| group.parameters.iter().cloned());
+        let params = experiment.params.iter();
+        let of_file = params.map(|(name, value)| (name.clone(), vec![value.clone()]));
+        let parameters = of_groups.chain(of_file);
+        let cases = experiment.groups.iter().flat_map(|group| &group.cases);
+        Ok(BenchmarkDescription {
+            parameters: parameters
+                .map(|(name, values)| DeclaredParameter { name, values })
+                .collect(),
+            jobs: cases.map(|case| request.job_for_case(case.clone())).collect(),
+            ..BenchmarkDescription::default()
+        })
     }
 
     fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {

@@ -37,7 +37,7 @@ use serde_json::json;
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
 use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
-    Sample, SampleLength,
+    SampleLength,
 };
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -148,12 +148,7 @@ fn series_outcome(
     let times = levels.iter().flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
     for (index, level) in times.enumerate() {
         let ns = level * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][index % 7];
-        result.samples.push(Sample {
-            metric: Metric::THROUGHPUT.into(),
-            value: 1e9 / ns,
-            elapsed_ns: Some((ns * iterations) as u64),
-            iterations: Some(iterations),
-        });
+        result.add_throughput(1e9 / ns, (ns * iterations) as u64, iterations);
     }
     RunOutcome { observations: vec![result], started_unix_ms, ..RunOutcome::default() }
 }

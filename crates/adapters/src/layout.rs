@@ -6,8 +6,8 @@
 //! since shuffling it would change what a program does. Start at [`RunLayout`]. [`ObjectFiles`]
 //! links C and C++; [`link_with_first`] is for compilers that run the linker themselves.
 
-use crate::cache::{self, cache_folder, entries_by_age, hash_name};
-use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, locate_program, run_compiler};
+use crate::cache::{self, cache_folder, entries_by_age, hash_name, locate_program};
+use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, run_compiler};
 use crate::plan::PlanSlot;
 use crate::run_outcome::HarnessFailure;
 use speedwell_machine::process::{ProcessSpec, shell_line};
@@ -326,13 +326,12 @@ pub(crate) fn gap_bytes(build: LinkedBuild, index: u32) -> u64 {
 /// Writes an assembler source that occupies this many bytes of code and data. The file is kept, so
 /// that a copied command line works later.
 fn write_gap(bytes: u64) -> Result<String, HarnessFailure> {
-    let folder = cache_folder().join("cpp");
-    let file = folder.join(format!("gap-{bytes}.s"));
+    let file = cache_folder().join("cpp").join(format!("gap-{bytes}.s"));
     let text = format!(
         ".text\n.skip {bytes}\n.data\n.skip {bytes}\n.bss\n.skip {bytes}\n.section .note.GNU-stack,\"\",%progbits\n"
     );
-    let write = || fs::create_dir_all(&folder).and_then(|()| fs::write(&file, text));
-    write().map_err(|error| write_failure(&file, &error))?;
+    let written = cache::write_file(&file, text, false);
+    written.map_err(|error| write_failure(&file, &error))?;
     Ok(file.to_string_lossy().into_owned())
 }
 

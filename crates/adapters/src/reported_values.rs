@@ -32,6 +32,16 @@ impl RunResult {
         RunResult { case, samples: Vec::new(), metrics, notes: Vec::new(), check: None, load: None }
     }
 
+    /// Adds the throughput of a section.
+    pub(crate) fn add_throughput(&mut self, value: f64, elapsed_ns: u64, iterations: f64) {
+        self.samples.push(Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value,
+            elapsed_ns: Some(elapsed_ns),
+            iterations: Some(iterations),
+        });
+    }
+
     /// Adds a value that has neither an elapsed time nor a number of iterations.
     pub(crate) fn add_value(&mut self, metric: Metric, value: f64) {
         self.samples.push(Sample {
@@ -115,15 +125,13 @@ pub fn observe_rate(
     }
     let value = correct_rate(value, rate, &mut result);
     let iterations = rate.elapsed_ns.map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
-    result.samples.insert(
-        0,
-        Sample {
-            metric: Arc::from(Metric::THROUGHPUT),
-            value,
-            elapsed_ns: rate.elapsed_ns,
-            iterations: iterations.map(f64::round).filter(|count| count.is_finite()),
-        },
-    );
+    let sample = Sample {
+        metric: Arc::from(Metric::THROUGHPUT),
+        value,
+        elapsed_ns: rate.elapsed_ns,
+        iterations: iterations.map(f64::round).filter(|count| count.is_finite()),
+    };
+    result.samples.insert(0, sample);
     let cause = rate.http.as_ref().and_then(|http| add_http_metrics(http, &mut result));
     (result, cause)
 }

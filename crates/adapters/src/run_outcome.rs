@@ -23,12 +23,10 @@ use speedwell_machine::process::{
 };
 use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage, Run,
-    Sample, SampleDivision, SampleLength, SessionStep, SteadyRule, StepFailure, ValueKind,
-    VariantWorktree,
+    SampleDivision, SampleLength, SessionStep, SteadyRule, StepFailure, ValueKind, VariantWorktree,
 };
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Describes and performs benchmarks of one language or framework.
 pub trait LanguageHarness: Sync {
@@ -141,12 +139,9 @@ impl RunOutcome {
 
 /// Notes on how the process ended.
 fn exit_notes(outcome: &ProcessOutcome) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if outcome.ended == ProcessEnd::Lingered {
-        remarks.push("The process did not exit after reporting and was stopped.".to_owned());
-    }
-    remarks.extend(outcome.describe_leftovers());
-    remarks
+    let remark = "The process did not exit after reporting and was stopped.".to_owned();
+    let lingered = (outcome.ended == ProcessEnd::Lingered).then_some(remark);
+    lingered.into_iter().chain(outcome.describe_leftovers()).collect()
 }
 
 /// Explains why a program could not be started. The explanation contains the program's name.
@@ -401,7 +396,7 @@ fn to_description(
     draft: &BenchmarkJob,
 ) -> BenchmarkDescription {
     let mut description = BenchmarkDescription::default();
-    let described = events.events_of("described").next();
+    let described = events.first("described");
     for list in ["files", "loaded"] {
         let files = described.map(|described| described.list(list)).unwrap_or_default();
         description.loaded.extend(files.into_iter().map(Into::into));
@@ -424,14 +419,11 @@ fn to_description(
         let cases = events.events_of("case").filter(|case| case.get("benchmark") == name);
         description.jobs.extend(cases.map(|case| parse_job(case, benchmark, &draft)));
     }
-    let versions = events.first("described").map(|described| described.list("versions"));
-    description.versions = versions
-        .iter()
-        .flatten()
-        .filter_map(|word| word.split_once('='))
-        .map(|(name, version)| (name.to_owned(), version.to_owned()))
-        .collect();
-    if description.jobs.is_empty() && events.first("described").is_some() {
+    let versions = described.map(|described| described.list("versions")).unwrap_or_default();
+    let pairs = versions.iter().filter_map(|word| word.split_once('='));
+    description.versions =
+        pairs.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
+    if description.jobs.is_empty() && described.is_some() {
         description.warnings.push(no_cases_warning(&request.source, events));
     }
     description
@@ -573,12 +565,8 @@ fn observe_timed(
             fault = fault.or(Some(FailureCause::invalid(reason)));
             continue;
         }
-        result.samples.push(Sample {
-            metric: Arc::from(Metric::THROUGHPUT),
-            value: iterations / elapsed_ns as f64 * 1e9,
-            elapsed_ns: Some(elapsed_ns),
-            iterations: Some(iterations),
-        });
+        let per_s = iterations / elapsed_ns as f64 * 1e9;
+        result.add_throughput(per_s, elapsed_ns, iterations);
         let cpu_ns = cpu_times.get(index);
         each_cpu_ns.extend(cpu_ns.map(|&cpu_ns| cpu_ns as f64 / iterations));
     }

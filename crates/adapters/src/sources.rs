@@ -191,14 +191,10 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
         )
     })?;
     cache::remove_drafts(cache);
-    // The folder is written under a temporary name and renamed atomically, because two processes
-    // may unpack at once.
-    let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
-    write_files(content, &draft)
-        .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;
-    if fs::rename(&draft, &folder).is_err() {
-        let _ = fs::remove_dir_all(&draft);
-    }
+    cache::fill_folder(&folder, |draft| {
+        write_files(content, draft)
+            .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))
+    })?;
     anyhow::ensure!(folder.is_dir(), "cannot unpack the {name} harness to '{}'", folder.display());
     Ok(folder)
 }

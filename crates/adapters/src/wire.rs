@@ -99,10 +99,7 @@ impl ProtocolMessage {
     }
 
     fn raw_value(&self, key: &str) -> Option<&str> {
-        self.fields
-            .iter()
-            .find(|(existing_key, _)| existing_key == key)
-            .map(|(_, value)| value.as_str())
+        self.fields.iter().find(|(existing, _)| existing == key).map(|(_, value)| value.as_str())
     }
 
     /// Parses a line. Returns `None` if it is not a message, because it has no verb or is not
@@ -146,25 +143,12 @@ fn percent_escape(text: &str) -> String {
 
 /// Reverses [`percent_escape`]; a `%` without two hex digits is left as is.
 fn percent_unescape(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while index < bytes.len() {
-        let hex =
-            bytes.get(index + 1..index + 3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match (bytes[index], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
-            (b'%', Some(byte)) => {
-                plain.push(byte);
-                index += 3;
-            }
-            (byte, _) => {
-                plain.push(byte);
-                index += 1;
-            }
-        }
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        plain.push(byte.unwrap_or(b'%'));
+        plain.extend(&part.as_bytes()[if byte.is_some() { 2 } else { 0 }..]);
     }
     String::from_utf8_lossy(&plain).into_owned()
 }

@@ -5,11 +5,11 @@
 //! This module decides which benchmarks are the same case, not how they are measured.
 
 use super::{
-    BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks, describe_sources, program_source,
-    shared_word, suggest_parameter,
+    BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks, TargetContext, describe_sources,
+    shared_word, source_of_program, suggest_parameter,
 };
-use crate::BenchmarkJob;
 use crate::job::{DeclaredParameter, StartMode};
+use crate::{BenchmarkJob, KnownAdapters};
 use anyhow::{bail, ensure};
 use indexmap::{IndexMap, IndexSet};
 use speedwell_config::adapter::SuiteAdapter;
@@ -103,7 +103,8 @@ fn describe_side(
 ) -> anyhow::Result<Vec<BenchmarkJob>> {
     let directory = std::env::current_dir()?;
     let directory = side.directory.as_deref().unwrap_or(&directory);
-    let source = program_source(&side.file, side.suite.clone(), directory);
+    let context = TargetContext { cwd: directory, adapters: &KnownAdapters::default() };
+    let source = source_of_program(&side.file, side.suite.clone(), context);
     let described = describe_sources(&[source], selection, &side.variant, &|_| ());
     check_interrupted()?;
     let mut jobs = Vec::new();

@@ -114,24 +114,23 @@ pub fn find_sources(
     } else {
         find_in_folder(&path, context)?
     };
-    if let (true, Some(file)) = (found.is_empty(), target::foreign_file(&path)) {
-        let (file, name) = file;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    if let Some((file, name)) = target::foreign_file(&path) {
         let shown = file.strip_prefix(cwd).unwrap_or(&file).to_string_lossy();
         bail!(
             "no benchmarks found in '{target}': cannot measure '{shown}': {}",
             explain_framework(name, &shown)
         );
     }
-    if found.is_empty() {
-        bail!(
-            "no benchmarks found in '{target}'\n\
-             hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
-             includes speedwell.hpp, a Python file that imports speedwell, a definition file \
-             (.toml), or a file of another benchmark framework (docs/reference/suites.md); the \
-             folder of a benchmark file is its group"
-        );
-    }
-    Ok(found)
+    bail!(
+        "no benchmarks found in '{target}'\n\
+         hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
+         includes speedwell.hpp, a Python file that imports speedwell, a definition file (.toml), \
+         or a file of another benchmark framework (docs/reference/suites.md); the folder of a \
+         benchmark file is its group"
+    )
 }
 
 /// Finds benchmark files in a folder other than a Node.js core folder. The group of a file is the
@@ -189,8 +188,7 @@ fn go_packages(
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = fs::canonicalize(folder)
         .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
-    let mut found = Vec::new();
-    add_go_packages(&folder, context, &mut found)?;
+    let found = go_packages_below(&folder, context)?;
     ensure!(
         !found.is_empty(),
         "no Go package with benchmarks in '{target}'\n\
@@ -199,26 +197,21 @@ fn go_packages(
     Ok(found)
 }
 
-fn add_go_packages(
+fn go_packages_below(
     folder: &Path,
     context: TargetContext<'_>,
-    found: &mut Vec<BenchmarkSource>,
-) -> anyhow::Result<()> {
-    let suite = context.adapters.recognize(folder);
-    found.extend(
-        suite
-            .filter(|suite| suite.name == "go-package")
-            .map(|suite| suite_source(folder, suite, context)),
-    );
-    for entry in target::visible_entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
-        let name = entry.file_name().unwrap_or_default();
-        let is_link = entry.is_symlink();
-        let is_module = entry.join("go.mod").is_file();
-        if name != "vendor" && name != "testdata" && !is_link && !is_module {
-            add_go_packages(&entry, context, found)?;
-        }
+) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let suite = context.adapters.recognize(folder).filter(|suite| suite.name == "go-package");
+    let mut found: Vec<_> =
+        suite.map(|suite| suite_source(folder, suite, context)).into_iter().collect();
+    let is_included = |entry: &PathBuf| {
+        let is_excluded = entry.ends_with("vendor") || entry.ends_with("testdata");
+        entry.is_dir() && !is_excluded && !entry.is_symlink() && !entry.join("go.mod").is_file()
+    };
+    for entry in target::visible_entries(folder)?.into_iter().filter(is_included) {
+        found.extend(go_packages_below(&entry, context)?);
     }
-    Ok(())
+    Ok(found)
 }
 
 fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
@@ -300,15 +293,6 @@ fn plain_source_hints(language: SnippetLanguage, text: &str, file: &Path, cwd: &
 
 /// Creates a source for a built program. Its folder is a build folder, not a group, and is not part
 /// of case names, so two builds in two folders have the same cases.
-pub fn program_source(
-    file: &Path,
-    suite: Option<Arc<SuiteAdapter>>,
-    cwd: &Path,
-) -> BenchmarkSource {
-    let adapters = KnownAdapters::default();
-    source_of_program(file, suite, TargetContext { cwd, adapters: &adapters })
-}
-
 fn source_of_program(
     file: &Path,
     suite: Option<Arc<SuiteAdapter>>,

@@ -11,7 +11,7 @@
 //! whole.
 
 use super::http_tool::{
-    OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, tool_alias, with_isolated_environment,
+    OWN_TOOL, ToolChoice, ToolShim, choose_tool, tool_alias, with_isolated_environment,
 };
 use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
 use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
@@ -290,13 +290,12 @@ fn argument_text(word: &str, job: &BenchmarkJob) -> String {
 /// Makes the chosen HTTP tool available through a shim that saves its output. If no shim can be
 /// created, the tool is available directly.
 fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option<ToolShim>) {
-    let serial = next_serial();
-    let Some(shim) = tool.and_then(|tool| ToolShim::new(tool, &serial)) else {
+    let Some(shim) = tool.and_then(ToolShim::new) else {
         return (with_isolated_environment(spec, tool), None);
     };
     let mut spec = with_isolated_environment(spec, None);
     if let Some((_, path)) = spec.environment.iter_mut().find(|(name, _)| name == "PATH") {
-        *path = format!("{}:{path}", shim.folder().display());
+        *path = format!("{}:{path}", shim.folder.display());
     }
     spec.environment.extend(shim.environment());
     (spec, Some(shim))
@@ -304,9 +303,9 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
 
 /// Adds the folder of our load generator to the search path of the replay command.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
-    let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
+    let own_shim = shim.filter(|shim| shim.tool == OWN_TOOL);
     match (own_shim, std::env::var("PATH")) {
-        (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
+        (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder.display())),
         _ => bare,
     }
 }

@@ -10,7 +10,7 @@
 //! whole output, because `common.js` keeps only the rate. `common.js` does not support our own load
 //! generator, but a shim with the name of another tool can start the generator.
 
-use crate::cache::{cache_folder, find_in_path, hash_name};
+use crate::cache::{cache_folder, fill_folder, find_in_path, hash_name, write_file};
 use crate::job::{BenchmarkJob, DefaultLoadTool, DescribeRequest, SourceKind, TrialMode};
 use crate::own_program;
 use serde_json::Value as Json;
@@ -19,10 +19,10 @@ use speedwell_machine::process::{ProcessSpec, ScratchFolder};
 use speedwell_model::quote;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Tool name of our own generator.
 pub(super) const OWN_TOOL: &str = "speedwell";
@@ -246,16 +246,18 @@ pub(super) fn tool_alias(tool: &str) -> &str {
 /// A script that stands in for an HTTP tool in one process.
 #[derive(Debug)]
 pub struct ToolShim {
-    tool: String,
+    /// Name of the tool that sends the load.
+    pub tool: String,
     real: PathBuf,
-    folder: PathBuf,
+    /// Folder to prepend to the search path.
+    pub folder: PathBuf,
     scratch: ScratchFolder,
 }
 
 impl ToolShim {
     /// Creates the shim for `tool`. Returns `None` if `tool` is unknown (neither our generator nor
     /// one of [`TOOLS`]) or not installed, or if the shim cannot be written.
-    pub fn new(tool: &str, serial: &str) -> Option<ToolShim> {
+    pub fn new(tool: &str) -> Option<ToolShim> {
         let is_own = shown_name(tool) == OWN_TOOL;
         if !is_own && !TOOLS.contains(&tool) {
             return None;
@@ -263,24 +265,14 @@ impl ToolShim {
         let real = if is_own { own_program() } else { find_in_path(tool)? };
         let tools = cache_folder().join("http-tools");
         let folder = if is_own {
-            write_translators(&tools, &real, serial)?
+            write_translators(&tools, &real)?
         } else {
             let folder = tools.join(tool);
-            write_script(&folder.join(tool), COPYING_SHIM, serial)?;
+            write_script(&folder.join(tool), COPYING_SHIM)?;
             folder
         };
         let scratch = ScratchFolder::new().ok()?;
         Some(ToolShim { tool: shown_name(tool).to_owned(), real, folder, scratch })
-    }
-
-    /// Name of the tool that sends the load.
-    pub fn tool(&self) -> &str {
-        &self.tool
-    }
-
-    /// Folder to prepend to the search path.
-    pub fn folder(&self) -> &PathBuf {
-        &self.folder
     }
 
     /// Variables that the shim reads.
@@ -306,7 +298,7 @@ impl ToolShim {
 /// Creates a folder of scripts that have the names of other tools and start our generator. Each
 /// script contains the path of the generator, so that a replay command needs only this folder in
 /// its search path.
-fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
+fn write_translators(tools: &Path, program: &Path) -> Option<PathBuf> {
     let folder = tools.join(format!("{OWN_TOOL}-{}", hash_name(&program)));
     let command = format!("{} load", quote(&program.to_string_lossy()));
     for (name, template) in [
@@ -315,22 +307,15 @@ fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathB
         (HTTP2_ALIAS, TRANSLATING_HTTP2_SHIM),
     ] {
         let script = template.replace("SPEEDWELL load", &command);
-        write_script(&folder.join(name), &script, serial)?;
+        write_script(&folder.join(name), &script)?;
     }
     Some(folder)
 }
 
 /// Writes an executable script, unless the file already has this text.
-fn write_script(script: &Path, text: &str, serial: &str) -> Option<()> {
-    if fs::read_to_string(script).ok().as_deref() == Some(text) {
-        return Some(());
-    }
-    let folder = script.parent()?;
-    fs::create_dir_all(folder).ok()?;
-    let draft = folder.join(format!(".draft-{serial}"));
-    fs::write(&draft, text).ok()?;
-    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).ok()?;
-    fs::rename(&draft, script).ok()
+fn write_script(script: &Path, text: &str) -> Option<()> {
+    let is_written = fs::read_to_string(script).is_ok_and(|current| current == text);
+    if is_written { Some(()) } else { write_file(script, text, true).ok() }
 }
 
 /// Tools that Node.js core's library looks for when a script is loaded.
@@ -353,26 +338,20 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
 /// Returns the folder of links that replaces `folder`. It is created on first use, and again
 /// whenever `folder` has changed.
 fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
-    // Held while links are created, because several threads start processes.
-    static CREATION: Mutex<()> = Mutex::new(());
-    let _guard = CREATION.lock().unwrap_or_else(PoisonError::into_inner);
     let metadata = fs::metadata(folder).ok()?;
     let version = (metadata.mtime(), metadata.mtime_nsec(), metadata.ino());
-    let name = format!("path-{}", hash_name(&(folder, hidden, version)));
-    let target = cache.join(&name);
+    let target = cache.join(format!("path-{}", hash_name(&(folder, hidden, version))));
     if target.is_dir() {
         return Some(target);
     }
-    let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
-    fs::create_dir_all(&draft).ok()?;
-    for entry in fs::read_dir(folder).ok()?.flatten() {
-        if !hidden.iter().any(|tool| entry.file_name() == OsStr::new(tool)) {
-            symlink(entry.path(), draft.join(entry.file_name())).ok()?;
-        }
-    }
-    if fs::rename(&draft, &target).is_err() {
-        let _ = fs::remove_dir_all(&draft);
-    }
+    let add_links = |draft: &Path| -> io::Result<()> {
+        fs::create_dir_all(draft)?;
+        let is_hidden = |name: &OsStr| hidden.iter().any(|tool| name == OsStr::new(tool));
+        let mut entries =
+            fs::read_dir(folder)?.flatten().filter(|entry| !is_hidden(&entry.file_name()));
+        entries.try_for_each(|entry| symlink(entry.path(), draft.join(entry.file_name())))
+    };
+    fill_folder(&target, add_links).ok()?;
     target.is_dir().then_some(target)
 }
 
@@ -395,7 +374,7 @@ pub fn with_isolated_environment(mut spec: ProcessSpec, http_tool: Option<&str>)
 }
 
 /// Returns a number unique among concurrent processes of all sessions.
-pub fn next_serial() -> String {
+fn next_serial() -> String {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
     format!("{}{:05}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
 }
@@ -490,7 +469,7 @@ mod tests {
         let answer =
             "#!/bin/sh\necho \"$*\" > \"$0.words\"\necho '{\"rate\":1234.5,\"errors\":0}'\n";
         write_program(&program, answer);
-        let tools = write_translators(folder.path(), &program, "1").unwrap();
+        let tools = write_translators(folder.path(), &program).unwrap();
         let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
         // Starting a script that this process has just written can fail with ETXTBSY, so the shell
         // reads it instead.

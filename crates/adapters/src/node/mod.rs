@@ -298,7 +298,7 @@ impl ReportCollector {
         let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
         if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
             // The library names the tool that it called, but the shim may have run a different one.
-            *tool = ParameterValue::Text(shim.tool().to_owned());
+            *tool = ParameterValue::Text(shim.tool.clone());
         }
         Case::new(name.unwrap_or_default(), values)
     }

@@ -9,14 +9,13 @@
 
 use super::SnippetBuild;
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
-use crate::cache::{cache_folder, hash_name};
+use crate::cache::{cache_folder, hash_name, write_file};
 use crate::compile::{self, BuildRecipe, variable_words};
 use crate::layout::{LinkedProgram, ObjectFiles, write_failure};
 use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_model::{FailureCause, SnippetLanguage};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Default flags for C and C++. Flags of the variant follow them and take precedence.
 const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
@@ -68,7 +67,8 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailur
     let find_built = |text: String| compile::find_program(&recipe(&text));
     let compile_text = |text: String| {
         let build = recipe(&text);
-        write_source(&text, &build.file)?;
+        let written = write_file(&build.file, text, false);
+        written.map_err(|error| write_failure(&build.file, &error))?;
         compile::build_program(&build)
     };
     let built =
@@ -122,18 +122,6 @@ fn has_only_syntax_errors(output: &str) -> bool {
 /// Returns the path of the file with this content in the cache folder.
 fn source_path(text: &str, ending: &str) -> PathBuf {
     cache_folder().join("code").join(format!("code-{}.{ending}", hash_name(&text)))
-}
-
-/// Writes a file in the cache folder.
-fn write_source(text: &str, file: &Path) -> Result<(), HarnessFailure> {
-    let ending = file.extension().unwrap_or_default().to_string_lossy();
-    let draft = file.with_extension(format!("{}-{ending}", std::process::id()));
-    let write = || {
-        fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
-        fs::write(&draft, text)?;
-        fs::rename(&draft, file)
-    };
-    write().map_err(|error| write_failure(file, &error))
 }
 
 /// Generates the C source.

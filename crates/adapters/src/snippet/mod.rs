@@ -6,8 +6,8 @@
 //! here (C and C++ share one), which generates the source from the templates and lists in
 //! `languages/`, and `compile.rs` runs the compilers. Start at [`SnippetHarness`].
 
-use crate::cache::{cache_folder, sorted_entries};
-use crate::compile::{GeneratedBuild, locate_program, variable_words};
+use crate::cache::{cache_folder, find_in_path, locate_program, sorted_entries};
+use crate::compile::{GeneratedBuild, variable_words};
 use crate::layout::{LinkRecord, LinkedProgram, RunLayout};
 use crate::node::JsRuntime;
 use crate::own_program;
@@ -205,7 +205,7 @@ fn is_identifier_part(c: char) -> bool {
 }
 
 fn first_in_path(names: &[&str]) -> String {
-    let found = names.iter().find(|name| locate_program(Path::new(name)).is_absolute());
+    let found = names.iter().find(|name| find_in_path(name).is_some());
     (*found.unwrap_or(&names[0])).to_owned()
 }
 

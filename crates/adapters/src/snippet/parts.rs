@@ -32,7 +32,7 @@ impl SnippetPart {
         match self.text.kind {
             StatementKind::Plain => false,
             StatementKind::Return => true,
-            StatementKind::Expression | StatementKind::Last => !self.is_plain,
+            StatementKind::Value => !self.is_plain,
         }
     }
 
@@ -42,7 +42,7 @@ impl SnippetPart {
     }
 
     fn is_undecided(&self) -> bool {
-        !self.is_plain && matches!(self.text.kind, StatementKind::Expression | StatementKind::Last)
+        !self.is_plain && self.text.kind == StatementKind::Value
     }
 }
 

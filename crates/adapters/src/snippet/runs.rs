@@ -18,12 +18,11 @@ use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, shell_line, unix_time_ms};
 use speedwell_model::{
-    ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection, Sample,
+    ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection,
     SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure, Variant,
 };
 use std::collections::{HashMap, VecDeque};
 use std::fs;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Job name in the protocol.
@@ -150,12 +149,8 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     }
     result.metrics.extend([Metric::throughput(), time(Metric::TIME)]);
     for window in &timing.windows {
-        result.samples.push(Sample {
-            metric: Arc::from(Metric::THROUGHPUT),
-            value: window.per_s,
-            elapsed_ns: Some(window.elapsed_ns.round() as u64),
-            iterations: Some(window.iterations),
-        });
+        let elapsed_ns = window.elapsed_ns.round() as u64;
+        result.add_throughput(window.per_s, elapsed_ns, window.iterations);
     }
     if let Some(time_ns) = timing.time_ns() {
         result.add_value(time(Metric::TIME), time_ns);

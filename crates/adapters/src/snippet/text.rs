@@ -36,10 +36,8 @@ pub struct SplitText {
 /// Kind of the last statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementKind {
-    /// The only statement, possibly an expression.
-    Expression,
-    /// Possibly an expression, after other statements.
-    Last,
+    /// Possibly an expression, whose value is the value of the code.
+    Value,
     /// `return` with an expression.
     Return,
     /// A statement without a value.
@@ -59,10 +57,8 @@ impl SplitText {
         } else if statement.starts_with('{') || is_statement(word, language) || statement.is_empty()
         {
             StatementKind::Plain
-        } else if statements[..last].trim().is_empty() {
-            StatementKind::Expression
         } else {
-            StatementKind::Last
+            StatementKind::Value
         };
         let body = statements[..end].to_owned();
         SplitText { top, statements, body, last, kind }
@@ -252,17 +248,17 @@ mod tests {
     #[test]
     fn the_last_statement_follows_the_last_semicolon_outside_brackets() {
         let cases = [
-            ("f(1, \";\")", StatementKind::Expression, "f(1, \";\")", 1),
-            ("f(1); // done;", StatementKind::Expression, "f(1)", 1),
-            ("int a = 1;\na + 1;", StatementKind::Last, "a + 1", 2),
+            ("f(1, \";\")", StatementKind::Value, "f(1, \";\")", 1),
+            ("f(1); // done;", StatementKind::Value, "f(1)", 1),
+            ("int a = 1;\na + 1;", StatementKind::Value, "a + 1", 2),
             ("int a = 1; return a;", StatementKind::Return, "a", 1),
             ("for (;;) { a; }", StatementKind::Plain, "for (;;) { a; }", 1),
             ("if (a) { b; } else { c; }", StatementKind::Plain, "if (a) { b; } else { c; }", 1),
-            ("if (a) { b; }\nc", StatementKind::Last, "c", 2),
-            ("[&] { x; return 1; }()", StatementKind::Expression, "[&] { x; return 1; }()", 1),
-            ("(point){1, 2}.x", StatementKind::Expression, "(point){1, 2}.x", 1),
-            ("a = ';'; b", StatementKind::Last, "b", 1),
-            ("f(R\"x(a);\")x\"); g", StatementKind::Last, "g", 1),
+            ("if (a) { b; }\nc", StatementKind::Value, "c", 2),
+            ("[&] { x; return 1; }()", StatementKind::Value, "[&] { x; return 1; }()", 1),
+            ("(point){1, 2}.x", StatementKind::Value, "(point){1, 2}.x", 1),
+            ("a = ';'; b", StatementKind::Value, "b", 1),
+            ("f(R\"x(a);\")x\"); g", StatementKind::Value, "g", 1),
         ];
         for (text, kind, value, line) in cases {
             let found = split_parts(text, SnippetLanguage::Cpp);
@@ -273,10 +269,10 @@ mod tests {
     #[test]
     fn lines_divide_statements_in_go() {
         let found = split_parts("x := f(\n1,\n2)\nx +\n1", SnippetLanguage::Go);
-        assert_eq!((found.0, &*found.2, found.3), (StatementKind::Last, "x +\n1", 4));
+        assert_eq!((found.0, &*found.2, found.3), (StatementKind::Value, "x +\n1", 4));
         let found = split_parts("x++\nx", SnippetLanguage::Go);
-        assert_eq!((found.0, &*found.2), (StatementKind::Last, "x"));
-        assert_eq!(split_parts("`a;\nb`", SnippetLanguage::Go).0, StatementKind::Expression);
+        assert_eq!((found.0, &*found.2), (StatementKind::Value, "x"));
+        assert_eq!(split_parts("`a;\nb`", SnippetLanguage::Go).2, "`a;\nb`");
     }
 
     #[test]
@@ -298,7 +294,7 @@ mod tests {
     #[test]
     fn rust_lifetimes_are_not_character_literals() {
         let found = split_parts("let a: &'static str = \"x\"; ';'; b", SnippetLanguage::Rust);
-        assert_eq!((found.0, &*found.2), (StatementKind::Last, "b"));
+        assert_eq!((found.0, &*found.2), (StatementKind::Value, "b"));
     }
 
     #[test]

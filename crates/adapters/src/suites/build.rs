@@ -300,7 +300,7 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, HarnessFailure> 
             return Ok(cached);
         }
         remove_unused(&folder);
-        let draft = folder.join(format!("draft-{digest}-{}", std::process::id()));
+        let draft = cache::draft_of(&cached);
         let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &cached));
         moved.inspect_err(|_| cache::remove_entry(&draft)).map(|()| cached)
     };

@@ -216,19 +216,16 @@ pub fn unsupported_option(
 /// # Errors
 /// Fails with the reason if there is such an option.
 pub fn check_options(adapter: &SuiteAdapter, arguments: &[String]) -> Result<(), FailureCause> {
-    find_refused_option(adapter, arguments).map_or(Ok(()), |option| {
+    let refuse = &adapter.keys.refuse;
+    let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));
+    arguments.iter().find(is_refused).map_or(Ok(()), |word| {
+        let option = option_name(word);
         Err(FailureCause::invalid(format!(
             "does not accept the option '{option}' of {}, because --filter and --set choose the \
              cases, and Speedwell stores the results",
             adapter.name
         )))
     })
-}
-
-fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
-    let refuse = &adapter.keys.refuse;
-    let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));
-    arguments.iter().find(is_refused).map(|word| option_name(word))
 }
 
 /// Where a process writes its results.
@@ -389,11 +386,15 @@ mod tests {
         let words = |words: &[&str]| -> Vec<String> {
             words.iter().map(|word| (*word).to_owned()).collect()
         };
-        assert_eq!(
-            find_refused_option(&go, &words(&["-test.count=1", "--test.bench=."])),
-            Some("--test.bench")
-        );
-        assert_eq!(find_refused_option(&go, &words(&["-test.bench", "."])), Some("-test.bench"));
-        assert_eq!(find_refused_option(&go, &words(&["-test.benchtime=1s"])), None);
+        let refused = |arguments: &[&str]| {
+            let checked = check_options(&go, &words(arguments));
+            checked.err().map(|cause| cause.to_string())
+        };
+        let names = |option: &str, arguments: &[&str]| {
+            refused(arguments).unwrap().contains(&format!("the option '{option}' of go,"))
+        };
+        assert!(names("--test.bench", &["-test.count=1", "--test.bench=."]));
+        assert!(names("-test.bench", &["-test.bench", "."]));
+        assert_eq!(refused(&["-test.benchtime=1s"]), None);
     }
 }

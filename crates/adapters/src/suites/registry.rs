@@ -133,7 +133,7 @@ impl KnownAdapters {
 }
 
 fn find_matching(adapters: &[Arc<SuiteAdapter>], path: &Path) -> Option<Arc<SuiteAdapter>> {
-    let file = FileInspection::new(path);
+    let file = FileInspection { path, content: OnceCell::new() };
     let fits = |adapter: &&Arc<SuiteAdapter>| {
         (adapter.keys.recognise.as_ref()).is_some_and(|criteria| file.matches(criteria))
     };
@@ -146,30 +146,25 @@ struct FileInspection<'a> {
     content: OnceCell<Vec<u8>>,
 }
 
-impl<'a> FileInspection<'a> {
-    fn new(path: &'a Path) -> FileInspection<'a> {
-        FileInspection { path, content: OnceCell::new() }
-    }
-
+impl FileInspection<'_> {
     fn content(&self) -> &[u8] {
         self.content.get_or_init(|| fs::read(self.path).unwrap_or_default())
     }
 
     fn matches(&self, criteria: &TargetCriteria) -> bool {
+        let path = self.path;
         let Some((last, others)) = criteria.folder.0.split_last() else {
-            return self.path.is_file()
+            return path.is_file()
                 && self.is_named(criteria)
                 && self.matches_kind(criteria)
                 && self.matches_content(criteria);
         };
-        if !self.path.is_dir()
-            || !others.iter().all(|glob| !files_matching(self.path, glob).is_empty())
-        {
-            return false;
-        }
-        files_matching(self.path, last)
-            .iter()
-            .any(|file| FileInspection::new(file).matches_content(criteria))
+        let has_content = |file: &PathBuf| {
+            FileInspection { path: file, content: OnceCell::new() }.matches_content(criteria)
+        };
+        path.is_dir()
+            && others.iter().all(|glob| !files_matching(path, glob).is_empty())
+            && files_matching(path, last).iter().any(has_content)
     }
 
     fn is_named(&self, criteria: &TargetCriteria) -> bool {

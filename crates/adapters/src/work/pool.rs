@@ -16,15 +16,6 @@ use uuid::Uuid;
 /// of the source code.
 const MAX_DATA_BYTES: u64 = 64 << 20;
 
-/// How benchmark names relate to the source code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BenchmarkNaming {
-    /// A function or class has the name.
-    Declared,
-    /// The name is a literal passed to the framework.
-    Handed,
-}
-
 /// Declarations of several files.
 #[derive(Debug, Default)]
 pub struct SourcePool {
@@ -54,29 +45,23 @@ impl SourcePool {
         tokens
     }
 
-    /// Fingerprints the source code of one benchmark. If no declaration fits the benchmark's name,
-    /// fingerprints all declarations, or returns `None` if `or_all` is false.
+    /// Fingerprints the source code of one benchmark. Its name is that of a function or class, or a
+    /// literal passed to the framework; literals are tried first if `is_literal` is true. If no
+    /// declaration fits the name, fingerprints all declarations, or returns `None` if `or_all` is
+    /// false.
     pub fn fingerprint_benchmark(
         &self,
         name: &str,
-        naming: BenchmarkNaming,
+        is_literal: bool,
         or_all: bool,
     ) -> Option<String> {
-        let by_name = || self.find_declared(name);
-        let by_literal = || self.find_by_literal(name);
-        let mut roots = match naming {
-            BenchmarkNaming::Declared => by_name(),
-            BenchmarkNaming::Handed => by_literal(),
-        };
-        if roots.is_empty() {
-            roots = match naming {
-                BenchmarkNaming::Declared => by_literal(),
-                BenchmarkNaming::Handed => by_name(),
-            };
+        let mut searches = [SourcePool::find_declared, SourcePool::find_by_literal];
+        if is_literal {
+            searches.reverse();
         }
-        if roots.is_empty() && or_all {
-            roots = (0..self.items.len()).collect();
-        }
+        let mut found = searches.iter().map(|search| search(self, name));
+        let all = || if or_all { (0..self.items.len()).collect() } else { Vec::new() };
+        let roots = found.find(|roots| !roots.is_empty()).unwrap_or_else(all);
         (!roots.is_empty()).then(|| self.hash_items(self.used_items(roots)))
     }
 
