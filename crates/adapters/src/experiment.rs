@@ -310,9 +310,7 @@ fn to_observation(
             elapsed_ns: measure.elapsed_ns,
             iterations: measure.iterations,
         }));
-        if result.metrics.iter().all(|other| other.name != measure.metric.name) {
-            result.metrics.push(measure.metric);
-        }
+        result.declare_metric(measure.metric);
     }
     result
 }

@@ -50,6 +50,11 @@ impl RunResult {
             elapsed_ns: None,
             iterations: None,
         });
+        self.declare_metric(metric);
+    }
+
+    /// Adds a metric unless there is one of its name.
+    pub(crate) fn declare_metric(&mut self, metric: Metric) {
         if self.metrics.iter().all(|other| other.name != metric.name) {
             self.metrics.push(metric);
         }

@@ -206,19 +206,6 @@ impl HarnessFailure {
         HarnessFailure { output: outcome.stderr.last_lines(TAIL_LINES), ..cause.into() }
     }
 
-    /// Creates the failure of a description. There is no process if the description was cached.
-    pub(crate) fn of_description(
-        cause: FailureCause,
-        outcome: Option<&ProcessOutcome>,
-        replay: &ProcessSpec,
-    ) -> HarnessFailure {
-        let failure = match outcome {
-            Some(outcome) => HarnessFailure::of_process(cause, outcome),
-            None => cause.into(),
-        };
-        failure.with_replay(replay)
-    }
-
     /// Creates the failure of a compiler that ended like `outcome` and printed `output`. `message`
     /// is its first error.
     pub(crate) fn of_compiler(
@@ -286,10 +273,15 @@ pub(super) fn describe_file(
         .with_some("test", is_trial.then_some(1));
     let mut events = EventLog::new([message]);
     let outcome = cache::ask_cached(&spec, plain, &mut events, dependencies_in)?;
-    match events.error_cause().or_else(|| outcome.as_ref()?.failure_cause(spec.limit)) {
-        Some(cause) => Err(HarnessFailure::of_description(cause, outcome.as_ref(), plain)),
-        None => Ok(to_description(request, &events, draft)),
-    }
+    let process_cause = || outcome.as_ref()?.failure_cause(spec.limit);
+    let Some(cause) = events.error_cause().or_else(process_cause) else {
+        return Ok(to_description(request, &events, draft));
+    };
+    let failure = match &outcome {
+        Some(outcome) => HarnessFailure::of_process(cause, outcome),
+        None => cause.into(),
+    };
+    Err(failure.with_replay(plain))
 }
 
 /// Extracts the dependencies of a description from the last event, if the language reports them.
@@ -424,18 +416,13 @@ fn to_description(
     description.versions =
         pairs.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
     if description.jobs.is_empty() && described.is_some() {
-        description.warnings.push(no_cases_warning(&request.source, events));
+        let name = &request.source.name;
+        description.warnings.push(match events.first("benchmark") {
+            Some(_) => format!("'{name}' has no cases: its own filter excludes all of them."),
+            None => format!("'{name}' declares no benchmark."),
+        });
     }
     description
-}
-
-/// Explains why a file has no cases although describing it succeeded.
-fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
-    let name = &source.name;
-    match events.first("benchmark") {
-        Some(_) => format!("'{name}' has no cases: its own filter excludes all of them."),
-        None => format!("'{name}' declares no benchmark."),
-    }
 }
 
 /// Returns the declared kind of a parameter.

@@ -12,7 +12,7 @@ use speedwell_model::FailureCause;
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 /// Returns the path of this program. Programs that embed this library specify the path in
 /// `$SPEEDWELL_PROGRAM`. Without this variable, returns the path of the running program, or
@@ -34,8 +34,7 @@ pub struct HarnessSources {
     folders: &'static [(&'static str, Dir<'static>)],
     /// Folders whose scripts are bundled; the empty name stands for scripts outside all folders.
     bundled_folders: &'static [&'static str],
-    // Locked while unpacking, because several threads may need the harness at once.
-    unpacked: Mutex<Option<PathBuf>>,
+    unpacked: OnceLock<Result<PathBuf, FailureCause>>,
 }
 
 /// Embeds a file of a harness in `languages`, under its name.
@@ -108,7 +107,7 @@ impl HarnessSources {
         files: &'static [(&'static str, &'static str)],
         folders: &'static [(&'static str, Dir<'static>)],
     ) -> HarnessSources {
-        HarnessSources { name, files, folders, bundled_folders: &[], unpacked: Mutex::new(None) }
+        HarnessSources { name, files, folders, bundled_folders: &[], unpacked: OnceLock::new() }
     }
 
     const fn with_bundle(mut self, folders: &'static [&'static str]) -> HarnessSources {
@@ -121,15 +120,11 @@ impl HarnessSources {
     /// # Errors
     /// Fails if the cache folder cannot be written.
     pub fn folder(&self) -> Result<PathBuf, FailureCause> {
-        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = &*unpacked {
-            return Ok(folder.clone());
-        }
-        let content = self.unpacked_files();
-        let folder = unpack_harness(self.name, &content, &cache_folder())
-            .map_err(|error| FailureCause::Start { reason: format!("{error:#}") })?;
-        *unpacked = Some(folder.clone());
-        Ok(folder)
+        let unpack = || {
+            let unpacked = unpack_harness(self.name, &self.unpacked_files(), &cache_folder());
+            unpacked.map_err(|error| FailureCause::Start { reason: format!("{error:#}") })
+        };
+        self.unpacked.get_or_init(unpack).clone()
     }
 
     /// Returns all files to unpack.

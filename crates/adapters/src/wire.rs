@@ -106,12 +106,13 @@ impl ProtocolMessage {
     /// UTF-8.
     pub fn parse(line: &[u8]) -> Option<ProtocolMessage> {
         let mut words = std::str::from_utf8(line).ok()?.split('\t');
-        let verb = words.next().filter(|verb| is_verb(verb))?.to_owned();
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        let verb = words.next().filter(|verb| !verb.is_empty() && verb.bytes().all(is_letter))?;
         let fields = words.filter_map(|word| {
             let (key, value) = word.split_once('=')?;
             Some((key.to_owned(), value.to_owned()))
         });
-        Some(ProtocolMessage { verb, fields: fields.collect() })
+        Some(ProtocolMessage { verb: verb.to_owned(), fields: fields.collect() })
     }
 }
 
@@ -124,10 +125,6 @@ impl fmt::Display for ProtocolMessage {
         }
         out.write_str("\n")
     }
-}
-
-fn is_verb(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
 fn percent_escape(text: &str) -> String {

@@ -25,7 +25,7 @@ use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
 use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Harness for folders with their own `common.js`.
@@ -113,17 +113,16 @@ fn enumerate_trial(request: &DescribeRequest) -> ProbeOutcome {
     } else {
         trial(extra_arguments).ok().flatten().unwrap_or(small)
     };
-    found.cases.retain(|case| matches_sets(case, request));
+    found.cases.retain(|case| {
+        let mut pairs = case.args.iter().filter_map(|word| word.split_once('='));
+        pairs.all(|(name, value)| permits_value(&request.sets, name, value))
+    });
     for case in &mut found.cases {
-        let measured = full.cases.iter().find(|full| same_words(case, full));
+        let measured = full.cases.iter().find(|full| non_numbers(case) == non_numbers(full));
         case.measured = measured.filter(|m| m.args != case.args).cloned().map(Box::new);
     }
-    let mut known_cases = Vec::new();
-    found.cases.retain(|case| {
-        let is_new = !known_cases.contains(case);
-        known_cases.push(case.clone());
-        is_new
-    });
+    let mut known_cases = HashSet::new();
+    found.cases.retain(|case| known_cases.insert(case.clone()));
     Ok(Some(found))
 }
 
@@ -136,45 +135,28 @@ fn missing_words(
     request: &DescribeRequest,
 ) -> Vec<String> {
     let first_value = |found: &EnumeratedCases, name: &str| {
-        found.cases.first().and_then(|case| argument_value(case, name).map(str::to_owned))
+        let words = &found.cases.first()?.args;
+        words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
     };
-    collect_parameters(&full.cases)
-        .into_iter()
-        .filter(|parameter| !request.sets.iter().any(|(name, _)| *name == parameter.name))
-        .filter(|parameter| {
-            first_value(full, &parameter.name) == first_value(small, &parameter.name)
-        })
-        .flat_map(|parameter| {
-            let words = parameter.values.into_iter().skip(1);
-            words
-                .filter(|value| !matches!(value, ParameterValue::Number(_)))
-                .map(|value| format!("{}={}", parameter.name, value.plain()))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let mut words = Vec::new();
+    for DeclaredParameter { name, values } in collect_parameters(&full.cases) {
+        let is_set = request.sets.iter().any(|(set, _)| *set == name);
+        if !is_set && first_value(full, &name) == first_value(small, &name) {
+            let omitted = values.iter().skip(1).filter(|value| !is_number(value));
+            words.extend(omitted.map(|value| format!("{name}={}", value.plain())));
+        }
+    }
+    words
 }
 
-/// Whether two cases have the same values, apart from numbers.
-fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
-    let values = parse_values(&case.args);
-    let others = parse_values(&other.args);
-    values.len() == others.len()
-        && values.iter().zip(&others).all(|(left, right)| {
-            let both_numbers = matches!(
-                (&left.1, &right.1),
-                (ParameterValue::Number(_), ParameterValue::Number(_))
-            );
-            left.0 == right.0 && (both_numbers || left.1 == right.1)
-        })
+fn is_number(value: &ParameterValue) -> bool {
+    matches!(value, ParameterValue::Number(_))
 }
 
-fn matches_sets(case: &ObservedCase, request: &DescribeRequest) -> bool {
-    let mut pairs = case.args.iter().filter_map(|word| word.split_once('='));
-    pairs.all(|(name, value)| permits_value(&request.sets, name, value))
-}
-
-fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {
-    case.args.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+/// Returns the values of a case, with `None` for numbers.
+fn non_numbers(case: &ObservedCase) -> Vec<(String, Option<ParameterValue>)> {
+    let values = parse_values(&case.args).into_iter();
+    values.map(|(name, value)| (name, Some(value).filter(|value| !is_number(value)))).collect()
 }
 
 fn to_description(
@@ -194,23 +176,20 @@ fn to_description(
             format!("'{}' has no cases: its own filter excludes all of them.", source.name);
         description.warnings.push(warning);
     }
-    description.jobs = found
-        .cases
-        .into_iter()
-        .map(|case| {
-            let job_for = |case: ObservedCase| {
-                let job = BenchmarkJob {
-                    label: Case::new(&source.name, parse_values(&case.args)).id(),
-                    flags: case.flags,
-                    arguments: case.args,
-                    ..request.draft_job()
-                };
-                tool.assign_to(job)
-            };
-            let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
-            BenchmarkJob { measured, ..job_for(case) }
-        })
-        .collect();
+    let job_for = |case: &ObservedCase| {
+        let job = BenchmarkJob {
+            label: Case::new(&source.name, parse_values(&case.args)).id(),
+            flags: case.flags.clone(),
+            arguments: case.args.clone(),
+            ..request.draft_job()
+        };
+        tool.assign_to(job)
+    };
+    let with_measured = |case: &ObservedCase| {
+        let measured = case.measured.as_deref().map(|case| Box::new(job_for(case)));
+        BenchmarkJob { measured, ..job_for(case) }
+    };
+    description.jobs = found.cases.iter().map(with_measured).collect();
     description
 }
 
@@ -330,7 +309,7 @@ struct EnumeratedCases {
 }
 
 /// One case that would have been started.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 struct ObservedCase {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]

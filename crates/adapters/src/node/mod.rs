@@ -260,16 +260,13 @@ impl ReportCollector {
     }
 
     fn handle_report(&mut self, message: &Json) {
+        // The shim has the tool's whole output; the library forwards only the numbers that it
+        // parsed.
+        let figures = self.shim.as_ref().and_then(ToolShim::read_figures);
         let rate = ReportedRate {
             rate: message["rate"].clone(),
             elapsed_ns: parse_elapsed_ns(&message["time"]),
-            // The shim has the tool's whole output; the library forwards only the numbers that it
-            // parsed.
-            http: self
-                .shim
-                .as_ref()
-                .and_then(ToolShim::read_figures)
-                .or_else(|| message.get("http").cloned()),
+            http: figures.or_else(|| message.get("http").cloned()),
         };
         let (result, fault) = observe_rate(self.report_case(message), &rate, self.test);
         self.fault = self.fault.take().or(fault);

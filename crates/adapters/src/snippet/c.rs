@@ -59,9 +59,10 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailur
         Some(_) => vec!["-c".to_owned()],
         None => vec![main.to_string_lossy().into_owned(), "-lm".to_owned()],
     });
+    let ending = if is_c { "c" } else { "cpp" };
     let recipe = |text: &str| BuildRecipe {
         flags: flags.clone(),
-        file: source_path(text, if is_c { "c" } else { "cpp" }),
+        file: cache_folder().join("code").join(format!("code-{}.{ending}", hash_name(&text))),
         ..harness.clone()
     };
     let find_built = |text: String| compile::find_program(&recipe(&text));
@@ -117,11 +118,6 @@ fn has_only_syntax_errors(output: &str) -> bool {
     };
     let mut errors = output.lines().filter_map(|line| line.split_once("error: ")).peekable();
     errors.peek().is_some() && errors.all(|(_, message)| is_of_syntax(message))
-}
-
-/// Returns the path of the file with this content in the cache folder.
-fn source_path(text: &str, ending: &str) -> PathBuf {
-    cache_folder().join("code").join(format!("code-{}.{ending}", hash_name(&text)))
 }
 
 /// Generates the C source.

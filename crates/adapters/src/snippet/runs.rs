@@ -328,30 +328,30 @@ impl SharedProcess {
         match started {
             Ok((harness, _)) => {
                 process.harness = Some(harness);
-                variants.iter().for_each(|variant| process.load_variant(variant, job));
+                for variant in variants {
+                    if let Some(snippet) = job.snippet_under(variant)
+                        && let Err(failure) =
+                            process.load_snippet(variant, &snippet, job.worker_count())
+                    {
+                        process.faults.insert(variant.name.clone(), failure);
+                    }
+                }
             }
             Err(failure) => process.fail_all(variants, &failure),
         }
         process
     }
 
-    fn load_variant(&mut self, variant: &Variant, job: &BenchmarkJob) {
-        let Some(snippet) = job.snippet_under(variant) else { return };
-        let name = self.jobs[&variant.name].clone();
-        let Err(failure) = self.try_load(&name, &snippet, job.worker_count()) else { return };
-        self.faults.insert(variant.name.clone(), failure);
-    }
-
-    fn try_load(
+    fn load_snippet(
         &mut self,
-        job: &str,
+        variant: &Variant,
         snippet: &Snippet,
         workers: u32,
     ) -> Result<(), HarnessFailure> {
+        let job = &self.jobs[&variant.name];
         let harness = self.harness.as_mut().ok_or_else(silent_failure)?;
         let answer = harness.load_snippet(job, snippet)?.check_fault(job)?;
-        let loaded = answer.first("loaded").cloned();
-        self.loaded.extend(loaded.map(|loaded| (job.to_owned(), loaded)));
+        self.loaded.extend(answer.first("loaded").map(|loaded| (job.clone(), loaded.clone())));
         if self.empty_ns.is_none() {
             self.empty_ns = harness.measure_empty(job)?;
         }

@@ -39,7 +39,7 @@ use speedwell_formats::foreign::suites::{
 use speedwell_formats::foreign::{diagnosis, google_benchmark, require_utf8};
 use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{
-    ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, run_child, shell_line,
+    ChannelKind, ProcessEnd, ProcessSpec, ScratchFolder, run_child, shell_line,
 };
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection, RequestedDivision};
 use std::collections::{HashMap, HashSet};
@@ -248,21 +248,35 @@ impl CaseListing<'_> {
             }
             HarnessFailure::start_failed(reason).with_replay(spec)
         })?;
+        let stdout = String::from_utf8_lossy(&output.0);
         let failed = |cause: FailureCause| {
             let mut failure = HarnessFailure::of_process(cause, &outcome).with_replay(spec);
             // pytest reports import errors on stdout.
             if failure.output.is_empty() {
-                failure.output = tail_lines(&String::from_utf8_lossy(&output.0));
+                failure.output = tail_lines(&stdout);
             }
             failure
         };
         if let Some(cause) = outcome.failure_cause(spec.limit) {
-            return Err(failed(missing_framework(self.built, &outcome, &output).unwrap_or(cause)));
+            let missing = self.missing_framework([&stdout, &outcome.stderr.text()]);
+            return Err(failed(missing.unwrap_or(cause)));
         }
         parse_cases(&self.built.adapter, &output.0).map_err(|error| {
             let reason = format!("printed an unreadable list of benchmarks: {error:#}");
             failed(FailureCause::invalid(reason))
         })
+    }
+
+    /// If the output of the failed listing says that the framework itself is missing, returns that
+    /// as the cause.
+    fn missing_framework(&self, printed: [&str; 2]) -> Option<FailureCause> {
+        let adapter = &self.built.adapter;
+        let pattern = Regex::new(adapter.keys.missing.as_deref()?).ok()?;
+        let (suite, program) = (&adapter.name, self.built.program.display());
+        let hint = adapter.install_hint();
+        let reason = format!("needs {suite}, which is not installed for '{program}'{hint}");
+        let is_missing = printed.iter().any(|text| pattern.is_match(text));
+        is_missing.then(|| FailureCause::invalid(reason))
     }
 
     /// Warns if several cases have the same command, so that the framework cannot execute them in
@@ -505,11 +519,7 @@ fn extract_observation(
     let mut cause = None;
     for reported in matching {
         cause = cause.or(reported.cause);
-        for metric in reported.metrics {
-            if observation.metrics.iter().all(|other| other.name != metric.name) {
-                observation.metrics.push(metric);
-            }
-        }
+        reported.metrics.into_iter().for_each(|metric| observation.declare_metric(metric));
         observation.samples.extend(reported.samples);
         observation.notes.extend(reported.notes);
     }
@@ -527,31 +537,11 @@ fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     })
 }
 
-/// If the output of the failed listing says that the framework itself is missing, returns that
-/// as the cause.
-fn missing_framework(
-    built: &BuiltProgram,
-    outcome: &ProcessOutcome,
-    output: &CollectedOutput,
-) -> Option<FailureCause> {
-    let adapter = &built.adapter;
-    let pattern = Regex::new(adapter.keys.missing.as_deref()?).ok()?;
-    let stdout = String::from_utf8_lossy(&output.0);
-    if !pattern.is_match(&stdout) && !pattern.is_match(&outcome.stderr.text()) {
-        return None;
-    }
-    let (suite, program) = (&adapter.name, built.program.display());
-    let hint = adapter.install_hint();
-    let reason = format!("needs {suite}, which is not installed for '{program}'{hint}");
-    Some(FailureCause::invalid(reason))
-}
-
 /// Explains that the framework is too old, if it is.
 fn check_minimum(adapter: &SuiteAdapter, version: &str) -> Option<String> {
     let (suite, minimum) = (&adapter.name, adapter.keys.minimum.as_deref()?);
     let numbers = |version: &str| -> Vec<u32> {
-        let numbers = version.split('.').map_while(|part| part.parse().ok());
-        numbers.collect()
+        version.split('.').map_while(|part| part.parse().ok()).collect()
     };
     let hint = adapter.install_hint();
     (numbers(version) < numbers(minimum))

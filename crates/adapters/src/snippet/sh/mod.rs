@@ -341,51 +341,56 @@ struct WorkerReport {
 fn run_worker(
     work: &ExecutionTask,
     shared: &SharedRun,
-    stopwatch: &Arc<ProcessStopwatch>,
+    stopwatch: &ProcessStopwatch,
     on_point: &dyn Fn((u64, u64)),
 ) -> WorkerReport {
-    let mut report = WorkerReport::default();
-    let mut progress = WorkerProgress::new(shared.division);
+    let deadline_ns = match shared.division {
+        RunDivision::Windows { interval_ns, warmup_ns: 0, .. } => interval_ns,
+        RunDivision::Windows { warmup_ns, .. } => warmup_ns,
+        RunDivision::Executions(_) => 0,
+    };
+    let report = WorkerReport::default();
+    let mut worker = RunningWorker {
+        shared,
+        report,
+        unmeasured_ns: 0,
+        count: 0,
+        deadline_ns,
+        is_finished: false,
+    };
     if let RunDivision::Windows { warmup_ns: 0, .. } = shared.division {
-        report.points.push((0, 0));
+        worker.report.points.push((0, 0));
         on_point((0, 0));
     }
     while !shared.is_over.load(Ordering::SeqCst) {
-        match execute_prepared(work, stopwatch, &mut progress) {
-            Ok(Some(timed)) => {
-                let previous_len = report.points.len();
-                progress.record_execution(timed, shared, &mut report);
-                report.points[previous_len..].iter().copied().for_each(on_point);
-            }
+        match worker.execute_prepared(work, stopwatch) {
+            Ok(Some(timed)) => worker.record_execution(timed).into_iter().for_each(on_point),
             Ok(None) => break,
             Err(reason) => {
-                report.failure = Some(reason);
+                worker.report.failure = Some(reason);
                 break;
             }
         }
-        if progress.has_all_points(&report) {
-            if !progress.is_finished {
-                progress.is_finished = true;
-                shared.unfinished.fetch_sub(1, Ordering::SeqCst);
-            }
+        if worker.has_all_points() {
+            worker.finish();
             if shared.unfinished.load(Ordering::SeqCst) == 0 {
                 break;
             }
         }
     }
-    if !progress.is_finished {
-        shared.unfinished.fetch_sub(1, Ordering::SeqCst);
-    }
+    worker.finish();
     if let RunDivision::Executions(_) = shared.division {
         // Without deadlines, a single point gives the length of the sample.
-        report.points.push((progress.measured_ns(shared), progress.count));
+        let point = (worker.measured_ns(), worker.count);
+        worker.report.points.push(point);
     }
-    report
+    worker.report
 }
 
-/// Progress of a worker.
-struct WorkerProgress {
-    division: RunDivision,
+/// A worker and its progress.
+struct RunningWorker<'a> {
+    shared: &'a SharedRun,
+    report: WorkerReport,
     /// Time spent on unmeasured work.
     unmeasured_ns: u64,
     count: u64,
@@ -393,78 +398,74 @@ struct WorkerProgress {
     is_finished: bool,
 }
 
-impl WorkerProgress {
-    fn new(division: RunDivision) -> WorkerProgress {
-        let deadline_ns = match division {
-            RunDivision::Windows { interval_ns, warmup_ns: 0, .. } => interval_ns,
-            RunDivision::Windows { warmup_ns, .. } => warmup_ns,
-            RunDivision::Executions(_) => 0,
-        };
-        WorkerProgress { division, unmeasured_ns: 0, count: 0, deadline_ns, is_finished: false }
+impl RunningWorker<'_> {
+    /// Performs one execution with its preparation; `None` if it was stopped.
+    fn execute_prepared(
+        &mut self,
+        work: &ExecutionTask,
+        stopwatch: &ProcessStopwatch,
+    ) -> Result<Option<TimedExecution>, String> {
+        if let Some(prepare) = &work.prepare {
+            let begin = Instant::now();
+            let prepared = prepare.execute_once(stopwatch);
+            self.unmeasured_ns += begin.elapsed().as_nanos() as u64;
+            if stopwatch.is_stopped() {
+                return Ok(None);
+            }
+            prepared.map_err(|reason| format!("failed in prepare: {reason}"))?;
+        }
+        let outcome = work.order.time_execution(stopwatch);
+        if stopwatch.is_stopped() {
+            return Ok(None);
+        }
+        let timed = outcome.map_err(|error| format!("could not be started: {error}"))?;
+        work.order.report_failure(timed.ended).map_or(Ok(Some(timed)), Err)
     }
 
-    fn record_execution(
-        &mut self,
-        timed: TimedExecution,
-        shared: &SharedRun,
-        report: &mut WorkerReport,
-    ) {
+    /// Records an execution. Returns the point if it passed a deadline.
+    fn record_execution(&mut self, timed: TimedExecution) -> Option<(u64, u64)> {
         self.count += 1;
-        let is_warm =
-            !report.points.is_empty() || matches!(self.division, RunDivision::Executions(_));
+        let division = self.shared.division;
+        let report = &mut self.report;
+        let is_warm = !report.points.is_empty() || matches!(division, RunDivision::Executions(_));
         if is_warm && !self.is_finished {
             report.times.add(timed.wall_ns);
             report.user_ns += timed.user_ns;
             report.system_ns += timed.system_ns;
             report.max_rss_bytes = report.max_rss_bytes.max(timed.max_rss_bytes);
         }
-        let RunDivision::Windows { interval_ns, warmup_ns, samples } = self.division else {
-            return;
+        let RunDivision::Windows { interval_ns, warmup_ns, samples } = division else {
+            return None;
         };
-        let now_ns = self.measured_ns(shared);
-        if now_ns >= self.deadline_ns && report.points.len() as u64 <= samples {
-            report.late_ns = report.late_ns.max(now_ns - self.deadline_ns);
-            report.points.push((now_ns, self.count));
-            let finished_windows = (now_ns - warmup_ns) / interval_ns;
-            self.deadline_ns = warmup_ns + (finished_windows + 1) * interval_ns;
+        let now_ns = self.measured_ns();
+        if now_ns < self.deadline_ns || self.report.points.len() as u64 > samples {
+            return None;
         }
+        self.report.late_ns = self.report.late_ns.max(now_ns - self.deadline_ns);
+        self.report.points.push((now_ns, self.count));
+        let finished_windows = (now_ns - warmup_ns) / interval_ns;
+        self.deadline_ns = warmup_ns + (finished_windows + 1) * interval_ns;
+        Some((now_ns, self.count))
     }
 
     /// Time since the epoch without unmeasured time.
-    fn measured_ns(&self, shared: &SharedRun) -> u64 {
-        let elapsed_ns = shared.epoch.elapsed().as_nanos() as u64;
+    fn measured_ns(&self) -> u64 {
+        let elapsed_ns = self.shared.epoch.elapsed().as_nanos() as u64;
         elapsed_ns.saturating_sub(self.unmeasured_ns)
     }
 
-    fn has_all_points(&self, report: &WorkerReport) -> bool {
-        match self.division {
-            RunDivision::Windows { samples, .. } => report.points.len() as u64 > samples,
+    fn has_all_points(&self) -> bool {
+        match self.shared.division {
+            RunDivision::Windows { samples, .. } => self.report.points.len() as u64 > samples,
             RunDivision::Executions(count) => self.count >= count,
         }
     }
-}
 
-/// Performs one execution with its preparation; `None` if it was stopped.
-fn execute_prepared(
-    work: &ExecutionTask,
-    stopwatch: &ProcessStopwatch,
-    progress: &mut WorkerProgress,
-) -> Result<Option<TimedExecution>, String> {
-    if let Some(prepare) = &work.prepare {
-        let begin = Instant::now();
-        let prepared = prepare.execute_once(stopwatch);
-        progress.unmeasured_ns += begin.elapsed().as_nanos() as u64;
-        if stopwatch.is_stopped() {
-            return Ok(None);
+    fn finish(&mut self) {
+        if !std::mem::replace(&mut self.is_finished, true) {
+            self.shared.unfinished.fetch_sub(1, Ordering::SeqCst);
         }
-        prepared.map_err(|reason| format!("failed in prepare: {reason}"))?;
     }
-    let outcome = work.order.time_execution(stopwatch);
-    if stopwatch.is_stopped() {
-        return Ok(None);
-    }
-    let timed = outcome.map_err(|error| format!("could not be started: {error}"))?;
-    work.order.report_failure(timed.ended).map_or(Ok(Some(timed)), Err)
 }
 
 /// A worker to be started.

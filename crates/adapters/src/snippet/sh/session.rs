@@ -31,7 +31,7 @@ struct LoadedJob {
 }
 
 /// The event that answers a command, or a fault.
-type CommandAnswer = Result<ProtocolMessage, CommandFault>;
+type CommandResult = Result<ProtocolMessage, CommandFault>;
 
 /// Why a command was not carried out.
 struct CommandFault {
@@ -165,7 +165,7 @@ impl ShellSession {
         self.events.write_all(message.to_string().as_bytes())
     }
 
-    fn answer_hello(&mut self, command: &ProtocolMessage) -> CommandAnswer {
+    fn answer_hello(&mut self, command: &ProtocolMessage) -> CommandResult {
         if command.get("proto").as_deref() != Some("1") {
             self.is_over = true;
             let fault = CommandFault::protocol("Version", "only protocol version 1 is supported");
@@ -185,7 +185,7 @@ impl ShellSession {
             .with("gauges", ""))
     }
 
-    fn load_job(&mut self, command: &ProtocolMessage) -> CommandAnswer {
+    fn load_job(&mut self, command: &ProtocolMessage) -> CommandResult {
         let (Some(job), Some(runner)) = (command.get("job"), command.get("runner")) else {
             return Err(CommandFault::protocol("MissingKey", "load needs 'job' and 'runner'"));
         };
@@ -235,7 +235,7 @@ impl ShellSession {
             .execute_once(&ProcessStopwatch::default())
     }
 
-    fn answer_workers(&mut self, command: &ProtocolMessage, job: &str) -> CommandAnswer {
+    fn answer_workers(&mut self, command: &ProtocolMessage, job: &str) -> CommandResult {
         let wanted = command.parse_number::<usize>("n").unwrap_or(1);
         let begin = Instant::now();
         if !self.jobs.contains_key(job) {
@@ -261,7 +261,7 @@ impl ShellSession {
         Ok(())
     }
 
-    fn unload_job(&mut self, command: &ProtocolMessage, name: &str) -> CommandAnswer {
+    fn unload_job(&mut self, command: &ProtocolMessage, name: &str) -> CommandResult {
         let Some(job) = self.jobs.remove(name) else {
             return Err(CommandFault::unknown_job(name));
         };
@@ -273,7 +273,7 @@ impl ShellSession {
     }
 
     /// Answers `run`.
-    fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<CommandAnswer> {
+    fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<CommandResult> {
         let jobs = command.list("jobs");
         if let Some(unknown) = jobs.iter().find(|job| !self.jobs.contains_key(*job)) {
             return Ok(Err(CommandFault::unknown_job(unknown)));
