@@ -57,17 +57,13 @@ fn choose_folder() -> (PathBuf, Option<String>) {
                  Everything is unpacked and compiled again.",
                 default.display()
             );
-            (temporary_folder(), Some(warning))
+            // The folder is private to this process; a later process removes it. Without a
+            // temporary folder, the first write reports the error.
+            let scratch = ScratchFolder::new().ok().map(|scratch| Box::leak(Box::new(scratch)));
+            let folder = scratch.map_or_else(std::env::temp_dir, |own| own.folder().to_owned());
+            (folder, Some(warning))
         }
     }
-}
-
-/// Returns a temporary folder private to this process; a later process removes it.
-fn temporary_folder() -> PathBuf {
-    static FOLDER: OnceLock<Option<ScratchFolder>> = OnceLock::new();
-    let scratch = FOLDER.get_or_init(|| ScratchFolder::new().ok());
-    // Without a temporary folder, the first write reports the error.
-    scratch.as_ref().map_or_else(std::env::temp_dir, |scratch| scratch.folder().to_owned())
 }
 
 fn default_folder() -> PathBuf {
@@ -210,10 +206,13 @@ pub(super) struct DescriptionInputs {
 }
 
 /// The program and the dependencies of a complete description.
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct DescriptionOrigin {
     /// Path of the program that executed the file, as reported by the program itself.
+    #[serde(default)]
     pub program: PathBuf,
     /// Dependencies of the description.
+    #[serde(default)]
     pub depends: DescriptionInputs,
 }
 

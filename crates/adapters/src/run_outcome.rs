@@ -95,7 +95,10 @@ impl RunOutcome {
         let mut observations: Vec<RunResult> = results.into_iter().collect();
         let find_impossible = || observations.iter().find_map(find_impossible_value);
         let cause = outcome.failure_cause(replay.limit).or(report_fault).or_else(find_impossible);
-        observations.iter_mut().for_each(|result| result.notes.extend(exit_notes(outcome)));
+        let remark = "The process did not exit after reporting and was stopped.".to_owned();
+        let lingered = (outcome.ended == ProcessEnd::Lingered).then_some(remark);
+        let notes: Vec<String> = lingered.into_iter().chain(outcome.describe_leftovers()).collect();
+        observations.iter_mut().for_each(|result| result.notes.extend_from_slice(&notes));
         let failure = cause.map(|cause| HarnessFailure::of_process(cause, outcome));
         RunOutcome {
             observations,
@@ -135,13 +138,6 @@ impl RunOutcome {
         self.linking = linking;
         self
     }
-}
-
-/// Notes on how the process ended.
-fn exit_notes(outcome: &ProcessOutcome) -> Vec<String> {
-    let remark = "The process did not exit after reporting and was stopped.".to_owned();
-    let lingered = (outcome.ended == ProcessEnd::Lingered).then_some(remark);
-    lingered.into_iter().chain(outcome.describe_leftovers()).collect()
 }
 
 /// Explains why a program could not be started. The explanation contains the program's name.

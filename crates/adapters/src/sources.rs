@@ -186,23 +186,20 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
         )
     })?;
     cache::remove_drafts(cache);
+    let write_files = |draft: &Path| -> std::io::Result<()> {
+        for file in content {
+            let path = draft.join(&file.name);
+            fs::create_dir_all(path.parent().unwrap_or(draft))?;
+            fs::write(path, &file.content)?;
+        }
+        Ok(())
+    };
     cache::fill_folder(&folder, |draft| {
-        write_files(content, draft)
+        write_files(draft)
             .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))
     })?;
     anyhow::ensure!(folder.is_dir(), "cannot unpack the {name} harness to '{}'", folder.display());
     Ok(folder)
-}
-
-fn write_files(content: &[UnpackedFile], target: &Path) -> std::io::Result<()> {
-    for file in content {
-        let path = target.join(&file.name);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write(path, &file.content)?;
-    }
-    Ok(())
 }
 
 /// Returns every file in the folder, except compiled Python.

@@ -154,7 +154,8 @@ fn percent_unescape(text: &str) -> String {
 pub(super) struct EventLog {
     opening: Vec<u8>,
     received: Vec<ProtocolMessage>,
-    shows_output: bool,
+    /// Whether the process's output goes to our stderr; stdout is for results.
+    pub shows_output: bool,
 }
 
 impl EventLog {
@@ -164,11 +165,6 @@ impl EventLog {
         opening.extend(commands.map(|command| command.to_string()));
         opening.push_str(&ProtocolMessage::new("quit").with("id", 9).to_string());
         EventLog { opening: opening.into_bytes(), received: Vec::new(), shows_output: false }
-    }
-
-    /// Forwards the process's output to our stderr if `shows` is true; stdout is for results.
-    pub fn with_output(self, shows: bool) -> EventLog {
-        EventLog { shows_output: shows, ..self }
     }
 
     pub fn all_events(&self) -> impl Iterator<Item = &ProtocolMessage> + Clone {

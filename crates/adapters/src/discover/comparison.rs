@@ -16,6 +16,7 @@ use speedwell_config::adapter::SuiteAdapter;
 use speedwell_machine::process::check_interrupted;
 use speedwell_model::{Case, ParameterValue, Variant};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -70,11 +71,14 @@ pub fn find_common_benchmarks(
     selection: &BenchmarkSelection,
 ) -> anyhow::Result<DiscoveredBenchmarks> {
     let mut suite = DiscoveredBenchmarks { files: sides.len(), ..DiscoveredBenchmarks::default() };
-    let naming = CaseNaming::from_sides(sides, word);
+    let files: IndexSet<_> = sides.iter().map(|side| side.file.file_name()).collect();
+    let first_file = files.first().copied().flatten().filter(|_| files.len() > 1);
+    let first_file = first_file.map(OsStr::to_string_lossy);
     let mut indexed: Vec<JobsByCase> = Vec::new();
     for side in sides {
         let jobs = describe_side(side, selection, &mut suite)?;
-        indexed.push(naming.index_jobs(side, jobs, &mut suite.warnings));
+        let names = (first_file.as_deref(), word);
+        indexed.push(index_jobs(side, jobs, names, &mut suite.warnings));
     }
     if let Some(word) = word {
         pair_single_cases(&mut indexed, word);
@@ -134,73 +138,53 @@ fn describe_side(
     Ok(jobs)
 }
 
-/// Maps benchmarks to their names in the comparison.
-struct CaseNaming<'a> {
-    /// File name of the first side, if the file names of the sides differ.
-    first_file: Option<String>,
-    /// Replacement for text that the patterns of the sides match.
-    word: Option<&'a str>,
+/// Indexes the jobs by the ids of their cases in the comparison. `names` are the file name of the
+/// first side, if the file names of the sides differ, and the replacement for text that the patterns
+/// of the sides match.
+fn index_jobs(
+    side: &ComparisonSide,
+    jobs: Vec<BenchmarkJob>,
+    names: (Option<&str>, Option<&str>),
+    warnings: &mut Vec<String>,
+) -> JobsByCase {
+    let count = jobs.len();
+    let mut indexed = IndexMap::new();
+    let cases: Vec<Case> = jobs.iter().map(BenchmarkJob::described_case).collect();
+    let part = side.part.as_ref().map(|part| part.narrowed_to(&cases));
+    for job in jobs {
+        let (case, job) = common_case(part.as_ref(), job, names);
+        indexed.entry(case.id()).or_insert((case, job));
+    }
+    if indexed.len() < count {
+        warnings.push(format!(
+            "with the pattern of '{}', {count} benchmarks have only {} different names, so only \
+             the first benchmark of each name is measured; enclose the distinguishing text in a group: (...)",
+            side.variant.name,
+            indexed.len()
+        ));
+    }
+    indexed
 }
 
-impl<'a> CaseNaming<'a> {
-    fn from_sides(sides: &[ComparisonSide], word: Option<&'a str>) -> CaseNaming<'a> {
-        let name =
-            |side: &ComparisonSide| side.file.file_name().map(|name| name.to_string_lossy().into());
-        let files: IndexSet<Option<String>> = sides.iter().map(name).collect();
-        CaseNaming {
-            first_file: files.first().cloned().flatten().filter(|_| files.len() > 1),
-            word,
-        }
+fn common_case(
+    part: Option<&BenchmarkPart>,
+    mut job: BenchmarkJob,
+    (first_file, word): (Option<&str>, Option<&str>),
+) -> (Case, BenchmarkJob) {
+    let mut case = job.described_case();
+    // A program with `speedwell.hpp` puts its file name before the names of its benchmarks. Labels
+    // show the file name of the first side instead, and benchmarks are paired by their names without
+    // the file.
+    let own_file = format!("{}/", job.source.name);
+    if let (Some(first_file), Some(name)) = (first_file, case.benchmark.strip_prefix(&own_file)) {
+        let bare_name = name.to_owned();
+        case.benchmark = format!("{first_file}/{bare_name}");
+        job.label = case.id();
+        case.benchmark = bare_name;
     }
-
-    /// Indexes the jobs by the ids of their cases in the comparison.
-    fn index_jobs(
-        &self,
-        side: &ComparisonSide,
-        jobs: Vec<BenchmarkJob>,
-        warnings: &mut Vec<String>,
-    ) -> JobsByCase {
-        let count = jobs.len();
-        let mut indexed = IndexMap::new();
-        let cases: Vec<Case> = jobs.iter().map(BenchmarkJob::described_case).collect();
-        let part = side.part.as_ref().map(|part| part.narrowed_to(&cases));
-        for job in jobs {
-            let (case, job) = self.common_case(part.as_ref(), job);
-            indexed.entry(case.id()).or_insert((case, job));
-        }
-        if indexed.len() < count {
-            warnings.push(format!(
-                "with the pattern of '{}', {count} benchmarks have only {} different names, so \
-                 only the first benchmark of each name is measured; enclose the distinguishing text in a group: (...)",
-                side.variant.name,
-                indexed.len()
-            ));
-        }
-        indexed
-    }
-
-    fn common_case(
-        &self,
-        part: Option<&BenchmarkPart>,
-        mut job: BenchmarkJob,
-    ) -> (Case, BenchmarkJob) {
-        let mut case = job.described_case();
-        // A program with `speedwell.hpp` puts its file name before the names of its benchmarks. Labels
-        // show the file name of the first side instead, and benchmarks are paired by their names
-        // without the file.
-        let own_file = format!("{}/", job.source.name);
-        if let (Some(first_file), Some(name)) =
-            (&self.first_file, case.benchmark.strip_prefix(&own_file))
-        {
-            let bare_name = name.to_owned();
-            case.benchmark = format!("{first_file}/{bare_name}");
-            job.label = case.id();
-            case.benchmark = bare_name;
-        }
-        match (part, self.word) {
-            (Some(part), Some(word)) => (part.common_case(&case, word), job),
-            _ => (case, job),
-        }
+    match (part, word) {
+        (Some(part), Some(word)) => (part.common_case(&case, word), job),
+        _ => (case, job),
     }
 }
 

@@ -14,7 +14,7 @@ use super::http_tool::{
     OWN_TOOL, ToolChoice, ToolShim, choose_tool, tool_alias, with_isolated_environment,
 };
 use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
-use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
+use crate::cache::{self, DescriptionOrigin};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, DeclaredParameter, DescribeRequest, RunContext, StartMode,
     TrialMode, permits_value,
@@ -26,7 +26,7 @@ use serde::Deserialize;
 use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue};
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Harness for folders with their own `common.js`.
 pub struct NodeCoreHarness;
@@ -168,7 +168,7 @@ fn to_description(
     let mut description = BenchmarkDescription {
         parameters: declared_parameters(request, &found),
         versions: found.versions,
-        loaded: found.depends.files,
+        loaded: found.origin.depends.files,
         ..Default::default()
     };
     if found.cases.is_empty() {
@@ -302,10 +302,8 @@ struct EnumeratedCases {
     pub declared: Option<Vec<DeclaredParameter>>,
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    #[serde(default)]
-    program: PathBuf,
-    #[serde(default)]
-    depends: DescriptionInputs,
+    #[serde(flatten)]
+    origin: DescriptionOrigin,
 }
 
 /// One case that would have been started.
@@ -364,8 +362,7 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     let enumerated: EnumeratedCases = serde_json::from_slice(line).ok()?;
     let is_complete =
         enumerated.error.is_none() && !enumerated.needs_parent && !enumerated.cases.is_empty();
-    is_complete
-        .then_some(DescriptionOrigin { program: enumerated.program, depends: enumerated.depends })
+    is_complete.then_some(enumerated.origin)
 }
 
 fn interpret_outcome(

@@ -155,7 +155,11 @@ fn plain_command(
     let mut spec = ProcessSpec::new(program);
     if let Ok(folder) = sources::NODE.folder() {
         let register = folder.join("register.cjs").to_string_lossy().into_owned();
-        flags = JsRuntime::from_program(program).preload_arguments(register, flags);
+        let preload = |option: &str| vec![option.to_owned(), register];
+        flags = match JsRuntime::from_program(program) {
+            JsRuntime::Deno => [flags, preload("--require")].concat(),
+            _ => [preload("-r"), flags].concat(),
+        };
     }
     spec.directory = Some(source.directory.clone());
     spec.args(flags).args([source.file.to_string_lossy()]).args(arguments.iter().cloned())
@@ -196,15 +200,6 @@ impl JsRuntime {
             _ => &[],
         };
         defaults.iter().map(|word| (*word).to_owned()).chain(arguments.iter().cloned()).collect()
-    }
-
-    /// Returns arguments that preload the script at `path`, combined with the user's `arguments`.
-    pub(crate) fn preload_arguments(self, path: String, arguments: Vec<String>) -> Vec<String> {
-        let preload = |option: &str| [option.to_owned(), path];
-        match self {
-            JsRuntime::Deno => [arguments, preload("--require").to_vec()].concat(),
-            _ => [preload("-r").to_vec(), arguments].concat(),
-        }
     }
 
     /// If the job's file needs Node.js flags and this runtime is not Node.js, explains why the job

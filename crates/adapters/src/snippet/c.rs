@@ -15,7 +15,6 @@ use crate::layout::{LinkedProgram, ObjectFiles, write_failure};
 use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_model::{FailureCause, SnippetLanguage};
-use std::path::PathBuf;
 
 /// Default flags for C and C++. Flags of the variant follow them and take precedence.
 const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
@@ -27,12 +26,11 @@ const C_FLAGS: [&str; 2] = ["-Werror=implicit-function-declaration", "-Werror=re
 /// header is included if the code uses one of the words, or if the line has no words.
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
-/// Builds the program of a C or C++ snippet.
-pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailure> {
-    let SnippetBuild { snippet, compiler, variant, layout } = build;
+/// Returns the flags for both the harness and the code.
+fn common_flags(build: SnippetBuild) -> Result<Vec<String>, HarnessFailure> {
+    let SnippetBuild { snippet, variant, layout, .. } = build;
     let is_c = snippet.language == SnippetLanguage::C;
-    let folder = sources::C.folder()?;
-    let mut flags: Vec<String> = DEFAULT_FLAGS.map(str::to_owned).to_vec();
+    let mut flags = DEFAULT_FLAGS.map(str::to_owned).to_vec();
     if !is_c {
         flags.extend(["-std=c++17", "-w"].map(str::to_owned));
         flags.push(format!("-I{}", sources::CPP.folder()?.display()));
@@ -40,6 +38,15 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailur
     flags.extend(variable_words(if is_c { "CFLAGS" } else { "CXXFLAGS" }, &variant.environment));
     flags.extend(variant.arguments.iter().cloned());
     flags.extend(layout.compiler_flags());
+    Ok(flags)
+}
+
+/// Builds the program of a C or C++ snippet.
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailure> {
+    let SnippetBuild { snippet, compiler, variant, layout } = build;
+    let is_c = snippet.language == SnippetLanguage::C;
+    let folder = sources::C.folder()?;
+    let mut flags = common_flags(build)?;
     let harness = BuildRecipe {
         compiler: compiler.to_owned(),
         flags: [&flags[..], &["-c".to_owned()]].concat(),
@@ -72,39 +79,27 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailur
         written.map_err(|error| write_failure(&build.file, &error))?;
         compile::build_program(&build)
     };
-    let built =
-        compile_first_accepted(SnippetParts::of_snippet(snippet), is_c, find_built, compile_text)?;
+    let built = SnippetParts::of_snippet(snippet).compile_first(
+        |parts| source_texts(parts, is_c).into_iter().find_map(&find_built),
+        |parts| {
+            let mut texts = source_texts(parts, is_c).into_iter();
+            compile_text(texts.next().unwrap_or_default()).or_else(|failure| {
+                let is_rejected = matches!(failure.cause, FailureCause::Invalid { .. });
+                let may_differ = is_rejected && !has_only_syntax_errors(&failure.output);
+                texts.next().filter(|_| may_differ).map_or(Err(failure), &compile_text)
+            })
+        },
+    )?;
     let objects = ObjectFiles { recipe: &harness, files: vec![built, main], flags: &libraries };
     objects.program_of(layout.build)
 }
 
-/// Compiles the snippet. Tries to read the last statement of each part as an expression whose value
-/// is kept; if the compiler rejects that, as a statement without a value.
-fn compile_first_accepted(
-    parts: SnippetParts,
-    is_c: bool,
-    find_built: impl Fn(String) -> Option<PathBuf>,
-    compile_text: impl Fn(String) -> Result<PathBuf, HarnessFailure>,
-) -> Result<PathBuf, HarnessFailure> {
+/// Generates the texts to try in turn: in C++, the second one includes all headers.
+fn source_texts(parts: &SnippetParts, is_c: bool) -> Vec<String> {
     if is_c {
-        return parts.compile_first(
-            |parts| find_built(c_source(parts)),
-            |parts| compile_text(c_source(parts)),
-        );
+        return vec![c_source(parts)];
     }
-    parts.compile_first(
-        |parts| {
-            find_built(cpp_source(parts, false)).or_else(|| find_built(cpp_source(parts, true)))
-        },
-        |parts| {
-            compile_text(cpp_source(parts, false)).or_else(|failure| match failure.cause {
-                FailureCause::Invalid { .. } if !has_only_syntax_errors(&failure.output) => {
-                    compile_text(cpp_source(parts, true))
-                }
-                _ => Err(failure),
-            })
-        },
-    )
+    [false, true].map(|all_headers| cpp_source(parts, all_headers)).to_vec()
 }
 
 /// Whether another header cannot help: every error is about punctuation where something else was

@@ -92,8 +92,8 @@ fn perform_snippet(
     let is_rehearsal = setting.is_rehearsal && snippet.language == SnippetLanguage::Sh;
     let load = load_command(JOB_NAME, snippet).with_some("rehearsal", is_rehearsal.then_some(1));
     let workers = workers_command(JOB_NAME, job.worker_count());
-    let mut events = EventLog::new([load, calibrate_command(JOB_NAME), workers, run])
-        .with_output(snippet.shows_output);
+    let mut events = EventLog::new([load, calibrate_command(JOB_NAME), workers, run]);
+    events.shows_output = snippet.shows_output;
     let mut plain = replay_command(snippet, setting);
     plain.limit = setting.limit();
     let outcome = converse(&spec, &spec, &mut events)?;

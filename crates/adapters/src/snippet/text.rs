@@ -135,19 +135,16 @@ fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, St
         offset +=
             text[offset..].len() - text[offset..].trim_start_matches([' ', '\t', '\n', '\r']).len();
         let rest = &text[offset..];
-        let end = match language {
-            SnippetLanguage::C | SnippetLanguage::Cpp if rest.starts_with('#') => rest.find('\n'),
-            SnippetLanguage::Java if first_word(rest) == "import" => {
-                rest.find(';').map(|end| end + 1)
+        let after = |mark: char| rest.find(mark).map(|index| index + 1);
+        let end = match (language, first_word(rest)) {
+            (SnippetLanguage::C | SnippetLanguage::Cpp, _) if rest.starts_with('#') => {
+                rest.find('\n')
             }
-            SnippetLanguage::Rust if ["use", "extern"].contains(&first_word(rest)) => {
-                rest.find(';').map(|end| end + 1)
-            }
-            SnippetLanguage::Go if first_word(rest) == "import" => {
-                match rest["import".len()..].trim_start() {
-                    group if group.starts_with('(') => rest.find(')').map(|end| end + 1),
-                    _ => rest.find(['\n', ';']),
-                }
+            (SnippetLanguage::Java, "import") => after(';'),
+            (SnippetLanguage::Rust, "use" | "extern") => after(';'),
+            (SnippetLanguage::Go, "import") => {
+                let is_group = rest["import".len()..].trim_start().starts_with('(');
+                if is_group { after(')') } else { rest.find(['\n', ';']) }
             }
             _ => break,
         };

@@ -229,16 +229,14 @@ pub fn check_options(adapter: &SuiteAdapter, arguments: &[String]) -> Result<(),
 }
 
 /// Where a process writes its results.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultLocation {
     /// Standard output.
     Stdout,
     /// Descriptor 3.
     Pipe,
-    /// The file `{output}`.
+    /// The file `{output}`, or one whose name matches the adapter's glob, in the folder of the run.
     File,
-    /// A file whose name matches this glob, in the folder of the run.
-    Like(String),
 }
 
 impl ResultLocation {
@@ -246,39 +244,31 @@ impl ResultLocation {
     pub fn from_adapter(adapter: &SuiteAdapter) -> ResultLocation {
         let has =
             |placeholder: &str| adapter.keys.run.iter().any(|word| word.contains(placeholder));
-        match &adapter.keys.output {
-            Some(glob) => ResultLocation::Like(glob.clone()),
-            None if has("{output}") => ResultLocation::File,
-            None if has("{pipe}") => ResultLocation::Pipe,
-            None => ResultLocation::Stdout,
+        if adapter.keys.output.is_some() || has("{output}") {
+            ResultLocation::File
+        } else if has("{pipe}") {
+            ResultLocation::Pipe
+        } else {
+            ResultLocation::Stdout
         }
     }
 
     /// Channel that the process needs to report its results.
-    pub fn required_channel(&self) -> ChannelKind {
+    pub fn required_channel(self) -> ChannelKind {
         match self {
             ResultLocation::Stdout => ChannelKind::Stdout,
             ResultLocation::Pipe => ChannelKind::Pipe("SPEEDWELL_RESULTS"),
-            ResultLocation::File | ResultLocation::Like(_) => ChannelKind::None,
+            ResultLocation::File => ChannelKind::None,
         }
     }
+}
 
-    /// Reads the results from this location.
-    pub fn read_results(
-        &self,
-        collected: &CollectedOutput,
-        scratch: &ScratchFolder,
-        output: &Path,
-    ) -> Vec<u8> {
-        match self {
-            ResultLocation::Stdout | ResultLocation::Pipe => collected.0.clone(),
-            ResultLocation::File => fs::read(output).unwrap_or_default(),
-            ResultLocation::Like(glob) => {
-                let files = files_matching(scratch.folder(), glob);
-                files.first().and_then(|file| fs::read(file).ok()).unwrap_or_default()
-            }
-        }
-    }
+/// Reads the results of an adapter's command from a file: `output`, or the one that matches the
+/// adapter's glob in the folder of the run.
+pub fn read_result_file(adapter: &SuiteAdapter, scratch: &ScratchFolder, output: &Path) -> Vec<u8> {
+    let found = adapter.keys.output.as_ref().map(|glob| files_matching(scratch.folder(), glob));
+    let file = found.map_or(Some(output.to_owned()), |files| files.into_iter().next());
+    file.and_then(|file| fs::read(file).ok()).unwrap_or_default()
 }
 
 /// Collects everything received over the channel.

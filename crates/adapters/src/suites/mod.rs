@@ -28,8 +28,8 @@ use crate::{LanguageHarness, ModuleLog, RunOutcome, RunResult};
 use anyhow::{Context as _, Result, ensure};
 use build::target_programs;
 use command::{
-    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, remove_decided,
-    with_placeholders,
+    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, read_result_file,
+    remove_decided, with_placeholders,
 };
 use regex::Regex;
 use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter, VersionSource};
@@ -140,10 +140,13 @@ fn perform_case(
     let mut collected = CollectedOutput::default();
     let outcome = converse(&setting.layout.apply_to(&spec), &plain, &mut collected)?;
     let case = job.case.clone().unwrap_or_else(|| Case::new(name, Vec::new()));
-    let written = location.read_results(&collected, scratch, &output);
     let printed = match location {
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
         _ => outcome.stdout.text(),
+    };
+    let written = match location {
+        ResultLocation::File => read_result_file(adapter, scratch, &output),
+        _ => collected.0,
     };
     let (mut run, mut fault) = extract_observation(adapter, name, &case, &written);
     if run.is_none() && outcome.ended == ProcessEnd::Exit(0) {
@@ -551,13 +554,12 @@ fn check_minimum(adapter: &SuiteAdapter, version: &str) -> Option<String> {
 /// If the framework reported an error, uses this error as the cause of the failure. The error says
 /// more than the exit status.
 fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
-    let stdout = &attempt.stdout;
     let Some(failure) = &mut attempt.failure else { return };
     if matches!(failure.cause, FailureCause::Exit { .. }) {
         failure.cause = reported.unwrap_or(failure.cause.clone());
     }
     if failure.stderr_tail.is_empty() {
-        failure.stderr_tail = tail_lines(stdout);
+        failure.stderr_tail = tail_lines(&attempt.stdout);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Also recognizes frameworks without an adapter, for messages. Files are read, never executed.
 //! Start at [`KnownAdapters`].
 
+use crate::cache::sorted_entries;
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
 use regex::Regex;
@@ -196,33 +197,22 @@ impl FileInspection<'_> {
 /// Files below `folder` whose relative path matches `glob`, sorted. With `**`, at most eight levels
 /// of subfolders are searched.
 pub fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
+    let Some(pattern) = glob_pattern(glob) else { return Vec::new() };
     let depth = if glob.contains("**") { 8 } else { glob.matches('/').count() };
-    let mut found = Vec::new();
-    if let Some(pattern) = glob_pattern(glob) {
-        collect_matching(folder, folder, depth, &pattern, &mut found);
+    let (mut found, mut pending) = (Vec::new(), vec![(folder.to_owned(), depth)]);
+    while let Some((inner, depth)) = pending.pop() {
+        for path in sorted_entries(&inner) {
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy();
+            let is_match = pattern.is_match(&name);
+            if !path.is_dir() {
+                found.extend(is_match.then_some(path));
+            } else if depth > 0 {
+                pending.push((path, depth - 1));
+            }
+        }
     }
     found.sort();
     found
-}
-
-fn collect_matching(
-    root: &Path,
-    folder: &Path,
-    depth: usize,
-    pattern: &Regex,
-    found: &mut Vec<PathBuf>,
-) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
-        if path.is_dir() {
-            if depth > 0 {
-                collect_matching(root, &path, depth - 1, pattern, found);
-            }
-        } else if pattern.is_match(&name) {
-            found.push(path);
-        }
-    }
 }
 
 /// Translates a glob of file names: `*`, `**/`, `?` and `{a,b}`.

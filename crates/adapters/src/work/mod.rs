@@ -12,7 +12,7 @@ mod source_items;
 use crate::cache::sorted_entries;
 use crate::suites::files_matching;
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
-use pool::{SourcePool, has_word, named_files};
+use pool::{SourcePool, first_file, has_word, named_files};
 use speedwell_config::adapter::ResultFormat;
 use speedwell_config::project;
 use speedwell_model::Variant;
@@ -174,8 +174,7 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
         let package = manifest.parent()?;
         let default_paths = [format!("benches/{target}.rs"), format!("benches/{target}/main.rs")];
         let declared = manifest_path(manifest, target).into_iter();
-        let mut candidates = declared.chain(default_paths).map(|path| package.join(path));
-        candidates.find(|file| file.is_file())
+        first_file(declared.chain(default_paths).map(|path| package.join(path)))
     };
     let mut pool = SourcePool::new(folder);
     if let Some(file) = manifests.iter().find_map(find_file) {

@@ -222,7 +222,6 @@ fn literal_matches(literal: &str, name: &str) -> bool {
 /// Returns the paths of other files named in source code: modules, headers.
 pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let existing = |candidates: Vec<PathBuf>| candidates.into_iter().find(|path| path.is_file());
     let literal = |token: &SourceToken| token.as_literal().map(|path| folder.join(path));
     match SourceSyntax::from_file(file) {
         Some(SourceSyntax::Rust) => rust_modules(tokens, file),
@@ -239,7 +238,7 @@ pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
                 let endings =
                     ["", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", "/index.js", "/index.ts"];
                 let named = |ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
-                existing(endings.map(named).to_vec())
+                first_file(endings.map(named))
             };
             paths.filter_map(with_endings).collect()
         }
@@ -250,7 +249,7 @@ pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
                 .flat_map(|item| item.words().map(str::to_owned).collect::<Vec<_>>())
                 .collect();
             let module = |word: &String| {
-                existing(vec![
+                first_file([
                     folder.join(format!("{word}.py")),
                     folder.join(word).join("__init__.py"),
                 ])
@@ -276,17 +275,17 @@ fn rust_modules(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
         let literal =
             index.checked_sub(2).map(|index| &tokens[index]).and_then(SourceToken::as_literal);
         let is_path = index >= 4 && tokens[index - 4].as_word() == Some("path");
-        let mut candidates = vec![];
-        if let Some(path) = literal.filter(|_| is_path) {
-            candidates.push(parent.join(path));
-        }
-        for folder in [parent.to_owned(), parent.join(stem)] {
-            candidates.push(folder.join(format!("{name}.rs")));
-            candidates.push(folder.join(name).join("mod.rs"));
-        }
-        found.extend(candidates.into_iter().find(|path| path.is_file()));
+        let declared = literal.filter(|_| is_path).map(|path| parent.join(path));
+        let default_paths = [parent.to_owned(), parent.join(stem)].into_iter().flat_map(|folder| {
+            [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")]
+        });
+        found.extend(first_file(declared.into_iter().chain(default_paths)));
     }
     found
+}
+
+pub fn first_file(candidates: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    candidates.into_iter().find(|path| path.is_file())
 }
 
 /// Whether any word or literal of the source code begins with this prefix.

@@ -25,7 +25,6 @@ const CHANNEL_PATHS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 struct LoadedJob {
     work: Arc<ExecutionTask>,
     workers: Vec<Arc<ProcessStopwatch>>,
-    shell: String,
     init_worker: Option<String>,
     done: Option<String>,
 }
@@ -222,7 +221,6 @@ impl ShellSession {
         let loaded_job = LoadedJob {
             work: Arc::new(ExecutionTask { order, prepare, shell }),
             workers: Vec::new(),
-            shell: self.shell.clone(),
             init_worker: command.get("init_runner"),
             done: command.get("done"),
         };
@@ -252,7 +250,7 @@ impl ShellSession {
         job.workers.truncate(wanted);
         while job.workers.len() < wanted {
             if let Some(line) = &job.init_worker {
-                let order = ShellCommand::new(line, &job.shell, false);
+                let order = ShellCommand::new(line, &self.shell, false);
                 let executed = order.execute_once(&ProcessStopwatch::default());
                 executed.map_err(|error| CommandFault::of_job(name, "init_runner", error))?;
             }
