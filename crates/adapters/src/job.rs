@@ -135,12 +135,6 @@ impl BenchmarkSource {
         self.is_artifact || self.kind == SourceKind::Program || self.adapter().is_some_and(is_built)
     }
 
-    /// Whether the file is read only once per session (definition files) or does not exist
-    /// (snippets).
-    pub(crate) fn is_read_once(&self) -> bool {
-        matches!(self.kind, SourceKind::Load | SourceKind::Experiment | SourceKind::Snippet(_))
-    }
-
     /// Returns the variant's version of the file: its own artifact, or the file in its worktree.
     pub fn under(&self, variant: &Variant) -> Cow<'_, BenchmarkSource> {
         if variant.worktree.is_none() && variant.artifact.is_none() {

@@ -89,8 +89,7 @@ impl ProtocolMessage {
         for (key, value) in next.fields {
             match self.fields.iter_mut().find(|(existing_key, _)| *existing_key == key) {
                 Some((_, existing)) if *existing != value && key != "more" => {
-                    existing.push(',');
-                    existing.push_str(&value);
+                    *existing += &format!(",{value}");
                 }
                 Some(_) => {}
                 None => self.fields.push((key, value)),

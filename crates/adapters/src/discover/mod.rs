@@ -466,8 +466,7 @@ pub fn describe_sources(
 ) -> Vec<BenchmarkDescription> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
-    let slots: Vec<Mutex<BenchmarkDescription>> =
-        sources.iter().map(|_| Mutex::default()).collect();
+    let described = Mutex::new(HashMap::new());
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
         for _ in 0..workers.min(sources.len()) {
@@ -477,16 +476,17 @@ pub fn describe_sources(
                     let source = sources.get(index).filter(|_| !is_interrupt_requested());
                     let Some(source) = source else { break };
                     let description = describe_source(source, selection, baseline, reporter);
-                    if let Ok(mut slot) = slots[index].lock() {
-                        *slot = description;
+                    if let Ok(mut described) = described.lock() {
+                        described.insert(index, description);
                     }
-                    let described = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    reporter(&SessionEvent::Described { done: described, all: sources.len() });
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    reporter(&SessionEvent::Described { done, all: sources.len() });
                 }
             });
         }
     });
-    slots.into_iter().map(|slot| slot.into_inner().unwrap_or_default()).collect()
+    let mut described = described.into_inner().unwrap_or_default();
+    (0..sources.len()).map(|index| described.remove(&index).unwrap_or_default()).collect()
 }
 
 fn describe_source(

@@ -39,10 +39,9 @@ impl LanguageHarness for NodeCoreHarness {
         }
         let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
         let tool = choose_tool(&text, request);
-        let enumerated = if request.selection.trial == TrialMode::No {
-            enumerate_cases(request, request.assignments())?
-        } else {
-            enumerate_trial(request)?
+        let enumerated = match request.selection.trial {
+            TrialMode::No => enumerate_cases(request, request.assignments())?,
+            TrialMode::Own | TrialMode::EveryWord => enumerate_trial(request)?,
         };
         Ok(match enumerated {
             Some(found) => to_description(request, found, &tool),

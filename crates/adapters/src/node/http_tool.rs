@@ -114,11 +114,8 @@ fn named_by_script(name: &str, own_tool: &str, request: &DescribeRequest) -> Too
 /// Returns our generator's tool name, which depends on the protocol of the script's server. Our own
 /// package detects the protocol itself.
 fn own_tool(text: &str, request: &DescribeRequest) -> &'static str {
-    if request.source.kind == SourceKind::NodeCore && speaks_http2(text) {
-        OWN_HTTP2_TOOL
-    } else {
-        OWN_TOOL
-    }
+    let is_core = request.source.kind == SourceKind::NodeCore;
+    if is_core && speaks_http2(text) { OWN_HTTP2_TOOL } else { OWN_TOOL }
 }
 
 /// Whether `http2` is the only HTTP module that a script requires. The URL does not show which

@@ -3,13 +3,12 @@
 
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts, TextPosition};
 use super::text::StatementKind;
-use super::{adjacent_program, resolve_links};
+use super::{SnippetBuild, adjacent_program, resolve_links};
 use crate::cache::sorted_entries;
 use crate::compile::{GeneratedBuild, hash_folders, program_version};
 use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_machine::process::ProcessSpec;
-use speedwell_model::{Snippet, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,13 +32,10 @@ const COMPILER_OPTIONS: [&str; 6] = [
     ".",
 ];
 
-/// Compiles the code and returns the command that runs it. `program` is `java`; the compiler
+/// Compiles the code and returns the command that runs it. The program is `java`; the compiler
 /// `javac` is taken from the same folder if it is there.
-pub fn build_program(
-    snippet: &Snippet,
-    program: &Path,
-    variant: &Variant,
-) -> Result<ProcessSpec, HarnessFailure> {
+pub fn build_program(build: SnippetBuild) -> Result<ProcessSpec, HarnessFailure> {
+    let SnippetBuild { snippet, compiler: program, variant, .. } = build;
     let compiler = adjacent_program(program, "javac");
     let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
     let harness = sources::JAVA.folder()?.join("speedwell");

@@ -374,17 +374,14 @@ struct SnippetBuild<'a> {
 /// # Errors
 /// Fails if the compiler is missing or rejects the code.
 fn build_snippet(build: SnippetBuild) -> Result<(ProcessSpec, Option<LinkRecord>), HarnessFailure> {
-    let SnippetBuild { snippet, compiler, variant, .. } = build;
     let program = |(program, linking): LinkedProgram| (ProcessSpec::new(program), linking);
-    let built = match snippet.language {
+    let built = match build.snippet.language {
         SnippetLanguage::Rust => rust::build_program(build).map(program),
         SnippetLanguage::Go => go::build_program(build).map(program),
-        SnippetLanguage::Java => {
-            java::build_program(snippet, compiler, variant).map(|spec| (spec, None))
-        }
+        SnippetLanguage::Java => java::build_program(build).map(|spec| (spec, None)),
         _ => c::build_program(build).map(program),
     };
-    built.map_err(|failure| with_hint(failure, snippet.language))
+    built.map_err(|failure| with_hint(failure, build.snippet.language))
 }
 
 /// Adds a hint if the compiler cannot be started.

@@ -57,8 +57,17 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailur
         None => (compilation.compile().map_err(rewrite_for_user)?, None),
         Some(build) => {
             let flags = variant.arguments.clone();
+            // rustc is called again, because it does not expose its linker command.
             let linked = link_with_first(compiler, &flags, |method| {
-                link_build(&compilation, &flags, method, build)
+                let mut linked = compilation.clone();
+                linked.arguments.extend(link_arguments(&flags, method, build));
+                if let (ShuffleMethod::Coarse, Some((_, main))) = (method, linked.files.last_mut())
+                {
+                    let bytes = gap_bytes(build, 0);
+                    *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
+                }
+                let cache = build_folder()?;
+                time_build(|| linked.compile_below(&cache))
             });
             let (method, folder) = linked.map_err(rewrite_for_user)?;
             compilation.arguments.extend(link_arguments(&flags, method, build));
@@ -69,23 +78,6 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailur
         }
     };
     Ok((folder.join("program"), linking))
-}
-
-/// Links a build by calling rustc again, because rustc does not expose its linker command.
-fn link_build(
-    compilation: &GeneratedBuild,
-    flags: &[String],
-    method: ShuffleMethod,
-    build: LinkedBuild,
-) -> Result<PathBuf, HarnessFailure> {
-    let mut linked = compilation.clone();
-    linked.arguments.extend(link_arguments(flags, method, build));
-    if let (ShuffleMethod::Coarse, Some((_, main))) = (method, linked.files.last_mut()) {
-        let bytes = gap_bytes(build, 0);
-        *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
-    }
-    let cache = build_folder()?;
-    time_build(|| linked.compile_below(&cache))
 }
 
 fn link_arguments(flags: &[String], method: ShuffleMethod, build: LinkedBuild) -> Vec<String> {

@@ -4,9 +4,9 @@
 //! This file decides how cases are listed ([`CaseListing`]), how one case is started, and how its
 //! output is read ([`extract_observation`]). `build.rs` decides how packages are built. Some
 //! frameworks list benchmarks without the cases within them; each selected benchmark is then
-//! executed once to find its cases. The adapters in `crates/adapters/suites/*.toml` declare the options of each framework,
-//! and `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files. Start at
-//! [`FrameworkHarness`].
+//! executed once to find its cases. The adapters in `crates/adapters/suites/*.toml` declare the
+//! options of each framework, and `formats::foreign::suites` parses the output. [`KnownAdapters`]
+//! recognizes files. Start at [`FrameworkHarness`].
 
 mod build;
 pub mod command;
@@ -319,9 +319,8 @@ impl CaseListing<'_> {
 
     /// Returns the name of a case's benchmark, prefixed with the target if cargo built the program.
     fn benchmark_name(&self, case: &Case) -> String {
-        let target = self.built.target.as_ref();
-        target
-            .map_or_else(|| case.benchmark.clone(), |target| format!("{target}/{}", case.benchmark))
+        let prefix: String = self.built.target.iter().map(|target| format!("{target}/")).collect();
+        prefix + &case.benchmark
     }
 
     /// Finds the cases within a listed benchmark by executing it. A benchmark that fails is kept as

@@ -240,11 +240,10 @@ fn glob_pattern(glob: &str) -> Option<Regex> {
 pub(super) fn search_program(program: &Path, pattern: &str) -> Result<Option<String>> {
     let bytes =
         fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;
-    let found = regex::bytes::Regex::new(pattern)?.captures(&bytes).map(|found| {
-        let group = found.get(1).or(found.get(0));
-        group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned())
-    });
-    Ok(found.flatten())
+    Ok(regex::bytes::Regex::new(pattern)?.captures(&bytes).and_then(|found| {
+        let group = found.get(1).or(found.get(0))?;
+        Some(String::from_utf8_lossy(group.as_bytes()).into_owned())
+    }))
 }
 
 /// An adapter as a plan stores it: a built-in adapter by its name, any other adapter in full, so
