@@ -1,5 +1,6 @@
 //! Defines the inputs for selecting benchmarks, for describing a benchmark file (asking it for its
-//! cases) and for performing a case. The inputs are plain data, which a plan stores so that its session can be resumed.
+//! cases) and for performing a case. The inputs are plain data, which a plan stores so that its
+//! session can be resumed.
 
 use crate::discover::BenchmarkPart;
 use crate::experiment::SharedServicePool;

@@ -139,8 +139,8 @@ fn describe_side(
 }
 
 /// Indexes the jobs by the ids of their cases in the comparison. `names` are the file name of the
-/// first side, if the file names of the sides differ, and the replacement for text that the patterns
-/// of the sides match.
+/// first side, if the file names of the sides differ, and the replacement for text that the
+/// patterns of the sides match.
 fn index_jobs(
     side: &ComparisonSide,
     jobs: Vec<BenchmarkJob>,
@@ -173,8 +173,8 @@ fn common_case(
 ) -> (Case, BenchmarkJob) {
     let mut case = job.described_case();
     // A program with `speedwell.hpp` puts its file name before the names of its benchmarks. Labels
-    // show the file name of the first side instead, and benchmarks are paired by their names without
-    // the file.
+    // show the file name of the first side instead, and benchmarks are paired by their names
+    // without the file.
     let own_file = format!("{}/", job.source.name);
     if let (Some(first_file), Some(name)) = (first_file, case.benchmark.strip_prefix(&own_file)) {
         let bare_name = name.to_owned();

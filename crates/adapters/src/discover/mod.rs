@@ -2,8 +2,8 @@
 //!
 //! [`find_all_sources`] finds benchmark files and decides their kinds. [`discover_benchmarks`] asks
 //! every file for its cases, and checks the user's values against the parameters that the files
-//! declare. `target.rs` knows paths and folders, including the folders of Node.js core, and `comparison.rs`
-//! pairs the benchmarks of the sides of a comparison.
+//! declare. `target.rs` knows paths and folders, including the folders of Node.js core, and
+//! `comparison.rs` pairs the benchmarks of the sides of a comparison.
 
 mod comparison;
 mod part;
