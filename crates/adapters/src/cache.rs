@@ -10,17 +10,20 @@
 //! dependencies ([`DescriptionInputs`]), and all of them are compared before a cached description
 //! is used. A description with untraceable dependencies is not cached. Start at [`ask_cached`].
 
+use crate::run_outcome::{HarnessFailure, converse};
 use serde::{Deserialize, Serialize};
 use speedwell_machine::process::{
     ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder,
-    effective_user_id, run_child,
+    effective_user_id,
 };
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Prefix of entries under construction.
@@ -54,17 +57,13 @@ fn choose_folder() -> (PathBuf, Option<String>) {
                  Everything is unpacked and compiled again.",
                 default.display()
             );
-            (temporary_folder(), Some(warning))
+            // The folder is private to this process; a later process removes it. Without a
+            // temporary folder, the first write reports the error.
+            let scratch = ScratchFolder::new().ok().map(|scratch| Box::leak(Box::new(scratch)));
+            let folder = scratch.map_or_else(std::env::temp_dir, |own| own.folder().to_owned());
+            (folder, Some(warning))
         }
     }
-}
-
-/// Returns a temporary folder private to this process; a later process removes it.
-fn temporary_folder() -> PathBuf {
-    static FOLDER: OnceLock<Option<ScratchFolder>> = OnceLock::new();
-    let scratch = FOLDER.get_or_init(|| ScratchFolder::new().ok());
-    // Without a temporary folder, the first write reports the error.
-    scratch.as_ref().map_or_else(std::env::temp_dir, |scratch| scratch.folder().to_owned())
 }
 
 fn default_folder() -> PathBuf {
@@ -121,17 +120,64 @@ fn describe_writer(data: &Metadata, user: u32) -> String {
 
 /// Removes abandoned drafts from a folder.
 pub(super) fn remove_drafts(folder: &Path) {
+    remove_old(folder, MAX_DRAFT_AGE, |name| name.starts_with(DRAFT_PREFIX));
+}
+
+/// Removes the entries of a folder that are older than `age` and whose name is unwanted.
+pub(super) fn remove_old(folder: &Path, age: Duration, is_unwanted: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX);
         let modified = entry.metadata().and_then(|data| data.modified());
-        if is_draft && modified.is_ok_and(|time| is_older(time, MAX_DRAFT_AGE)) {
+        let is_old = modified.is_ok_and(|time| time.elapsed().is_ok_and(|passed| passed > age));
+        if is_old && is_unwanted(&entry.file_name().to_string_lossy()) {
             remove_entry(&entry.path());
         }
     }
 }
 
-pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
-    time.elapsed().is_ok_and(|elapsed| elapsed > age)
+/// Returns the entries of a folder, the least recently used first.
+pub(super) fn entries_by_age(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut dated: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    dated.sort();
+    dated.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Returns the path at which `target` is constructed: a unique name in the same folder.
+pub(super) fn draft_of(target: &Path) -> PathBuf {
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    target.with_file_name(format!("{DRAFT_PREFIX}{name}-{}-{number}", std::process::id()))
+}
+
+/// Writes a file as a draft and renames it, because other threads and processes may access it.
+pub(super) fn write_file(
+    file: &Path,
+    content: impl AsRef<[u8]>,
+    is_executable: bool,
+) -> io::Result<()> {
+    fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+    let draft = draft_of(file);
+    fs::write(&draft, content)?;
+    if is_executable {
+        fs::set_permissions(&draft, Permissions::from_mode(0o755))?;
+    }
+    fs::rename(&draft, file)
+}
+
+/// Fills a folder as a draft and renames it, because other threads and processes may do the same.
+pub(super) fn fill_folder<E>(
+    folder: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let draft = draft_of(folder);
+    let filled = fill(&draft);
+    if filled.is_err() || fs::rename(&draft, folder).is_err() {
+        remove_entry(&draft);
+    }
+    filled
 }
 
 /// Removes a file or folder, ignoring errors.
@@ -160,10 +206,13 @@ pub(super) struct DescriptionInputs {
 }
 
 /// The program and the dependencies of a complete description.
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct DescriptionOrigin {
     /// Path of the program that executed the file, as reported by the program itself.
+    #[serde(default)]
     pub program: PathBuf,
     /// Dependencies of the description.
+    #[serde(default)]
     pub depends: DescriptionInputs,
 }
 
@@ -177,11 +226,13 @@ struct CachedDescription {
 /// If the cache contains the conversation, replays it and returns `None`. Otherwise, holds the
 /// conversation with the process of `spec` and returns the outcome of the process. `origin`
 /// extracts the program and the dependencies from the line that completes a successful description.
+/// `replay` is the command with which a user can repeat a failure.
 pub(super) fn ask_cached<C: ChildConversation>(
     spec: &ProcessSpec,
+    replay: &ProcessSpec,
     conversation: &mut C,
     origin: fn(&[u8]) -> Option<DescriptionOrigin>,
-) -> io::Result<Option<ProcessOutcome>> {
+) -> Result<Option<ProcessOutcome>, HarnessFailure> {
     let opening = conversation.opening_bytes();
     let slot = CacheSlot::find(spec, &opening);
     if let Some(entry) = slot.as_ref().and_then(|slot| slot.load_entry(spec)) {
@@ -197,7 +248,7 @@ pub(super) fn ask_cached<C: ChildConversation>(
         origin: None,
         lines: Some(Vec::new()),
     };
-    let outcome = run_child(spec, &mut recorder)?;
+    let outcome = converse(spec, replay, &mut recorder)?;
     if let (Some(slot), Some(origin), Some(lines)) = (slot, recorder.origin, recorder.lines)
         && outcome.ended == ProcessEnd::Exit(0)
     {
@@ -216,41 +267,20 @@ struct CacheSlot {
 impl CacheSlot {
     /// Finds the slot for the request `opening`; `None` if the program cannot be found.
     fn find(spec: &ProcessSpec, opening: &[u8]) -> Option<CacheSlot> {
-        let program = match spec.program.components().count() {
-            0 | 1 => find_in_path(&spec.program)?,
-            _ => spec.program.clone(),
-        };
-        let program = fs::canonicalize(program).ok()?;
+        let program = fs::canonicalize(locate_program(&spec.program)).ok()?;
         let metadata = program.metadata().ok()?;
-        let mut key = TextFingerprint::default();
-        key.add(env!("CARGO_PKG_VERSION").as_bytes());
-        key.add(program.as_os_str().as_encoded_bytes());
-        for number in [
-            metadata.dev(),
-            metadata.ino(),
-            metadata.len(),
-            metadata.mtime() as u64,
-            metadata.mtime_nsec() as u64,
-        ] {
-            key.add(&number.to_le_bytes());
-        }
-        spec.arguments.iter().for_each(|argument| key.add(argument.as_bytes()));
-        let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
-        key.add(directory.as_os_str().as_encoded_bytes());
-        key.add(opening);
         let mut variables: Vec<_> = std::env::vars_os()
             .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
             .collect();
         variables.sort();
-        for (_, folders) in spec.environment.iter().filter(|(name, _)| name == SEARCH_PATH) {
-            key.add(folders.as_bytes());
-        }
-        for (name, value) in variables {
-            key.add(name.as_encoded_bytes());
-            key.add(value.as_encoded_bytes());
-        }
-        let name = format!("{:016x}.json", key.value());
-        let file = cache_folder().join("described").join(name);
+        let set_paths = spec.environment.iter().filter(|(name, _)| name == SEARCH_PATH);
+        let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
+        let name = hash_name(&(
+            (env!("CARGO_PKG_VERSION"), &program, metadata.dev(), metadata.ino(), metadata.len()),
+            (metadata.mtime(), metadata.mtime_nsec(), &spec.arguments, directory, opening),
+            (set_paths.collect::<Vec<_>>(), variables),
+        ));
+        let file = cache_folder().join("described").join(name + ".json");
         Some(CacheSlot { file, program })
     }
 
@@ -294,18 +324,10 @@ impl CacheSlot {
             lines,
         };
         // If the entry cannot be stored, the file is simply queried again next time.
-        let _ = self.write_entry(&entry);
-    }
-
-    fn write_entry(&self, entry: &CachedDescription) -> io::Result<()> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        evict_oldest(folder)?;
-        // The entry is written under a temporary name and renamed, because other processes may
-        // access it.
-        let draft = self.file.with_extension(format!("{}", std::process::id()));
-        fs::write(&draft, serde_json::to_vec(entry)?)?;
-        fs::rename(&draft, &self.file)
+        if let Ok(text) = serde_json::to_vec(&entry) {
+            evict_oldest(self.file.parent().unwrap_or(Path::new(".")));
+            let _ = write_file(&self.file, text, false);
+        }
     }
 }
 
@@ -313,6 +335,13 @@ impl CacheSlot {
 pub(super) fn find_in_path(program: impl AsRef<Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(&program)).find(|file| file.is_file())
+}
+
+/// Finds a bare program name in `PATH`. Returns any other path unchanged.
+pub(super) fn locate_program(program: &Path) -> PathBuf {
+    let is_bare = program.components().count() < 2;
+    let found = if is_bare { find_in_path(program) } else { None };
+    found.unwrap_or_else(|| program.to_owned())
 }
 
 /// Returns the entries of a folder, sorted by name; none if it cannot be read.
@@ -335,24 +364,28 @@ fn read_variable(name: &str, spec: &ProcessSpec) -> Option<String> {
 }
 
 fn hash_content(file: &Path) -> Option<u64> {
-    let mut content = TextFingerprint::default();
-    content.add(&fs::read(file).ok()?);
-    Some(content.value())
+    Some(hash_value(&fs::read(file).ok()?))
+}
+
+/// Hashes a value. The hash detects accidental differences, not malicious ones.
+pub(super) fn hash_value(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns the hash of a value as a part of a file name.
+pub(super) fn hash_name(value: &impl Hash) -> String {
+    format!("{:016x}", hash_value(value))
 }
 
 /// If the cache is full, removes the older half of its entries.
-fn evict_oldest(folder: &Path) -> io::Result<()> {
-    let mut entries: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
-        .flatten()
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
+fn evict_oldest(folder: &Path) {
+    let entries = entries_by_age(folder);
     if entries.len() >= MAX_ENTRIES {
-        entries.sort();
-        for (_, file) in &entries[..entries.len() - MAX_ENTRIES / 2] {
-            fs::remove_file(file)?;
-        }
+        let oldest = &entries[..entries.len() - MAX_ENTRIES / 2];
+        oldest.iter().for_each(|file| remove_entry(file));
     }
-    Ok(())
 }
 
 /// Forwards received lines and records them.
@@ -380,37 +413,9 @@ impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
     }
 }
 
-/// Fingerprint of several byte strings: 64-bit FNV-1a. The length of each string is included, so
-/// that different lists do not collide by concatenation. The fingerprint detects accidental
-/// differences, not malicious ones.
-#[derive(Debug)]
-pub(super) struct TextFingerprint(u64);
-
-impl Default for TextFingerprint {
-    fn default() -> TextFingerprint {
-        TextFingerprint(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl TextFingerprint {
-    /// Adds a byte string.
-    pub fn add(&mut self, bytes: &[u8]) {
-        let length = (bytes.len() as u64).to_le_bytes();
-        for byte in length.iter().chain(bytes) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    /// Returns the fingerprint of all added byte strings.
-    pub fn value(&self) -> u64 {
-        self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn with_mode(folder: &Path, mode: u32) {
         fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();

@@ -57,10 +57,12 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
         found: BTreeSet::new(),
         unsearched: Vec::new(),
     };
-    if source.kind != SourceKind::Cpp && source.file.is_file() && !source.is_read_once() {
+    let is_definition = matches!(source.kind, SourceKind::Load | SourceKind::Experiment);
+    let has_no_file = matches!(source.kind, SourceKind::Cpp | SourceKind::Snippet(_));
+    if !is_definition && !has_no_file && source.file.is_file() {
         search.add_file(&source.file);
     }
-    if !is_built_once(source) && !matches!(source.kind, SourceKind::Load | SourceKind::Experiment) {
+    if !is_definition && !is_built_once(source) {
         search.add_program(program, &source.directory);
     }
     variant.arguments.iter().for_each(|word| search.add_script(word, &source.directory));
@@ -176,14 +178,12 @@ impl ModuleSearch {
     fn follow_modules(&mut self) {
         while let Some(file) = self.unsearched.pop() {
             let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
-            let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-            let is_searched = JAVASCRIPT_EXTENSIONS.contains(&ending) || ending == PYTHON_EXTENSION;
-            if !is_small || !is_searched {
+            if !is_small || !(is_python(&file) || is_javascript(&file)) {
                 continue;
             }
             let Ok(text) = fs::read_to_string(&file) else { continue };
             let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
-            if ending == PYTHON_EXTENSION {
+            if is_python(&file) {
                 self.follow_python(&text, &folder);
             } else {
                 self.follow_javascript(&text, &folder);

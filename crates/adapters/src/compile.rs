@@ -7,22 +7,20 @@
 //! [`build_program`]; for languages other than C and C++, start at [`GeneratedBuild`], which
 //! compiles generated sources in a folder.
 
-use crate::cache::{self, cache_folder, find_in_path, mark_used, sorted_entries};
-use crate::reported_values::invalid_cause;
-use crate::sources::HarnessSources;
+use crate::cache::{
+    self, cache_folder, hash_name, hash_value, locate_program, mark_used, sorted_entries,
+};
+use crate::run_outcome::HarnessFailure;
 use crate::suites::command::PlaceholderValues;
 use speedwell_config::adapter::SuiteAdapter;
 use speedwell_machine::process::{
-    ProcessEnd, ProcessOutcome, ProcessSpec, begin_activity, run_child, shell_line,
+    ProcessEnd, ProcessOutcome, ProcessSpec, begin_activity, run_child,
 };
-use speedwell_model::{FailureCause, Variant};
+use speedwell_model::Variant;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -48,57 +46,6 @@ pub(super) struct BuildRecipe {
     pub environment: Vec<(String, String)>,
 }
 
-/// A failed compilation.
-#[derive(Debug, Clone)]
-pub struct CompileFailure {
-    /// Why there is no program.
-    pub cause: FailureCause,
-    /// First lines of the compiler's output.
-    pub output: String,
-    /// Shell line that repeats the compilation.
-    pub replay: String,
-    /// Whether the user interrupted the compilation.
-    pub interrupted: bool,
-}
-
-impl CompileFailure {
-    /// Returns the failure of a compiler that cannot be started.
-    pub fn start_failed(reason: String) -> CompileFailure {
-        CompileFailure::before_start(FailureCause::Start { reason })
-    }
-
-    /// Returns the failure of a compilation that was not attempted.
-    pub fn before_start(cause: FailureCause) -> CompileFailure {
-        CompileFailure { cause, output: String::new(), replay: String::new(), interrupted: false }
-    }
-
-    /// Returns the failure of a compiler that ended like `outcome` and printed `output`. `message`
-    /// is its first error.
-    pub fn from_process(
-        spec: &ProcessSpec,
-        outcome: &ProcessOutcome,
-        message: &str,
-        output: String,
-    ) -> CompileFailure {
-        let cause = match outcome.ended {
-            ProcessEnd::Exit(_) => invalid_cause(format!("does not compile: {message}")),
-            _ => outcome.failure_cause(spec.limit).unwrap_or(FailureCause::Silent),
-        };
-        let interrupted = outcome.ended == ProcessEnd::Interrupted;
-        CompileFailure { output, interrupted, ..CompileFailure::before_start(cause) }
-    }
-
-    /// Adds the command that repeats the compilation.
-    pub fn with_replay(self, replay: &ProcessSpec) -> CompileFailure {
-        CompileFailure { replay: shell_line(replay), ..self }
-    }
-}
-
-/// Unpacks a harness and returns its folder.
-pub(super) fn unpack_harness(sources: &HarnessSources) -> Result<PathBuf, CompileFailure> {
-    sources.folder().map_err(CompileFailure::before_start)
-}
-
 /// Splits the value of a variable into words as a shell does. A value in `environment` takes
 /// precedence over the environment of this process.
 pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Vec<String> {
@@ -108,7 +55,7 @@ pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Ve
 }
 
 /// Result of a build in this process; empty until the build is finished.
-type BuildSlot = Arc<OnceLock<Result<PathBuf, CompileFailure>>>;
+type BuildSlot = Arc<OnceLock<Result<PathBuf, HarnessFailure>>>;
 
 fn build_slot(recipe: &BuildRecipe) -> BuildSlot {
     static BUILDS: Mutex<Option<HashMap<BuildRecipe, BuildSlot>>> = Mutex::new(None);
@@ -121,7 +68,7 @@ fn build_slot(recipe: &BuildRecipe) -> BuildSlot {
 ///
 /// # Errors
 /// Fails if the compiler cannot be started, or rejects the file.
-pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
+pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, HarnessFailure> {
     let compile = || find_or_compile(recipe, &cache_folder().join("cpp"));
     build_slot(recipe).get_or_init(compile).clone()
 }
@@ -153,7 +100,7 @@ fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, CompileFailure> {
+fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, HarnessFailure> {
     if let Some(program) = find_cached(recipe, cache) {
         return Ok(program);
     }
@@ -161,11 +108,10 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
     let draft =
         cache.join(format!("draft-{stem}-{:016x}-{}", recipe.hash_inputs(), std::process::id()));
     let spec = recipe.compiler_command(&draft);
-    let io_failure = |error: std::io::Error, path: &Path| {
-        CompileFailure::start_failed(format!("'{}': {error}", path.display()))
-            .with_replay(&recipe.replay_command())
+    let failed_at = |error: std::io::Error, path: &Path| {
+        io_failure(path, &error).with_replay(&recipe.replay_command())
     };
-    fs::create_dir_all(cache).map_err(|error| io_failure(error, cache))?;
+    fs::create_dir_all(cache).map_err(|error| failed_at(error, cache))?;
     remove_unused(cache);
     let compiled = run_compiler(&spec, &recipe.replay_command());
     let rules = draft.with_extension("d");
@@ -176,8 +122,8 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
     let program = recipe.program_path(cache, &inputs);
     let list = recipe.input_list_path(cache);
     let names: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
-    fs::write(&list, names.join("\n")).map_err(|error| io_failure(error, &list))?;
-    fs::rename(&draft, &program).map_err(|error| io_failure(error, &program))?;
+    fs::write(&list, names.join("\n")).map_err(|error| failed_at(error, &list))?;
+    fs::rename(&draft, &program).map_err(|error| failed_at(error, &program))?;
     Ok(program)
 }
 
@@ -185,20 +131,29 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
 ///
 /// # Errors
 /// Fails if the compiler cannot be started, or rejects its input.
-pub(super) fn run_compiler(spec: &ProcessSpec, replay: &ProcessSpec) -> Result<(), CompileFailure> {
+pub(super) fn run_compiler(spec: &ProcessSpec, replay: &ProcessSpec) -> Result<(), HarnessFailure> {
     let _activity = begin_activity(describe_call(spec));
-    let outcome = run_child(spec, &mut ()).map_err(|error| {
-        let reason = format!("the compiler '{}': {error}", spec.program.display());
-        CompileFailure::start_failed(reason).with_replay(replay)
-    })?;
+    let outcome = start_compiler(spec).map_err(|failure| failure.with_replay(replay))?;
     if outcome.ended == ProcessEnd::Exit(0) {
         return Ok(());
     }
     let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
     let first_lines: Vec<&str> = output.lines().take(MAX_ERROR_LINES).collect();
     let message = first_error(&output);
-    let failure = CompileFailure::from_process(spec, &outcome, &message, first_lines.join("\n"));
+    let failure = HarnessFailure::of_compiler(spec, &outcome, &message, first_lines.join("\n"));
     Err(failure.with_replay(replay))
+}
+
+fn start_compiler(spec: &ProcessSpec) -> Result<ProcessOutcome, HarnessFailure> {
+    run_child(spec, &mut ()).map_err(|error| {
+        let reason = format!("the compiler '{}': {error}", spec.program.display());
+        HarnessFailure::start_failed(reason)
+    })
+}
+
+/// Returns the failure of a file or folder that cannot be accessed.
+pub(super) fn io_failure(path: &Path, error: &std::io::Error) -> HarnessFailure {
+    HarnessFailure::start_failed(format!("'{}': {error}", path.display()))
 }
 
 /// Describes a compiler call in a few words: `compiling copy.cpp with c++`.
@@ -244,34 +199,21 @@ fn parse_prerequisites(rule: &str, recipe: &BuildRecipe) -> Vec<PathBuf> {
 /// Removes entries that have not been used for a long time, and drafts of killed compilations.
 pub(super) fn remove_unused(cache: &Path) {
     cache::remove_drafts(cache);
-    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let last_used = entry.metadata().and_then(|data| data.modified());
-        if last_used.is_ok_and(|time| cache::is_older(time, MAX_UNUSED_AGE)) {
-            cache::remove_entry(&entry.path());
-        }
-    }
+    cache::remove_old(cache, MAX_UNUSED_AGE, |_| true);
 }
 
 impl BuildRecipe {
     /// Hashes everything but file contents. A new compiler version under the same name changes the
     /// hash.
     fn hash_inputs(&self) -> u64 {
-        let mut hash = DefaultHasher::new();
-        self.hash(&mut hash);
         let metadata = fs::canonicalize(locate_program(&self.compiler)).and_then(fs::metadata);
-        if let Ok(data) = metadata {
-            (data.len(), data.modified().ok()).hash(&mut hash);
-        }
-        hash.finish()
+        hash_value(&(self, metadata.ok().map(|data| (data.len(), data.modified().ok()))))
     }
 
     fn hash_contents(&self, inputs: &[PathBuf]) -> u64 {
-        let mut hash = DefaultHasher::new();
-        self.hash_inputs().hash(&mut hash);
-        for input in inputs {
-            (input, fs::read(input).ok()).hash(&mut hash);
-        }
-        hash.finish()
+        let content = |input: &PathBuf| hash_value(&(input, fs::read(input).ok()));
+        let contents: Vec<u64> = inputs.iter().map(content).collect();
+        hash_value(&(self.hash_inputs(), contents))
     }
 
     fn file_stem(&self) -> Cow<'_, str> {
@@ -292,14 +234,12 @@ impl BuildRecipe {
     /// Builds the compiler command. Flags follow the file, because a linker searches a library only
     /// for symbols that the preceding files need.
     fn compiler_command(&self, output: &Path) -> ProcessSpec {
-        let path_text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut spec = ProcessSpec::new(&self.compiler).args([path_text(&self.file)]);
-        spec.arguments.extend(self.flags.iter().cloned());
-        let options =
-            ["-I".to_owned(), path_text(&self.header), "-o".to_owned(), path_text(output)];
-        spec.arguments.extend(options);
-        let rules = path_text(&output.with_extension("d"));
-        spec.arguments.extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
+        let rules = output.with_extension("d");
+        let mut spec = ProcessSpec::new(&self.compiler)
+            .args([self.file.to_string_lossy()])
+            .args(&self.flags)
+            .args(["-I", &self.header.to_string_lossy(), "-o", &output.to_string_lossy()])
+            .args(["-MMD", "-MF", &rules.to_string_lossy()]);
         spec.environment = self.environment.clone();
         spec.directory = Some(self.directory.clone());
         spec.limit = COMPILER_TIMEOUT;
@@ -315,16 +255,8 @@ impl BuildRecipe {
     }
 }
 
-/// Finds a bare program name in `PATH`. Returns any other path unchanged.
-pub(super) fn locate_program(program: &Path) -> PathBuf {
-    if program.components().count() > 1 {
-        return program.to_owned();
-    }
-    find_in_path(program).unwrap_or_else(|| program.to_owned())
-}
-
 /// Generated sources and a compiler command. The command runs in the folder of the sources.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct GeneratedBuild {
     /// Prefix of the name of the folder in which the sources are compiled.
     pub stem: &'static str,
@@ -343,7 +275,7 @@ impl GeneratedBuild {
     ///
     /// # Errors
     /// Fails if the compiler cannot be started, or rejects the sources.
-    pub fn compile(&self) -> Result<PathBuf, CompileFailure> {
+    pub fn compile(&self) -> Result<PathBuf, HarnessFailure> {
         self.compile_below(&cache_folder().join("code"))
     }
 
@@ -351,22 +283,13 @@ impl GeneratedBuild {
     ///
     /// # Errors
     /// Fails if the compiler cannot be started, or rejects the sources.
-    pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, CompileFailure> {
-        static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, HarnessFailure> {
         if let Some(folder) = self.find_below(cache) {
             return Ok(folder);
         }
-        let name = self.folder_name();
-        let folder = cache.join(&name);
-        // The folder is built under a temporary name and renamed atomically, because other threads
-        // may build the same folder.
-        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-        let draft = cache.join(format!("draft-{name}-{}-{number}", std::process::id()));
-        let result = self.compile_in(&draft, cache);
-        if result.is_err() || fs::rename(&draft, &folder).is_err() {
-            let _ = fs::remove_dir_all(&draft);
-        }
-        result.map(|()| folder)
+        let folder = cache.join(self.folder_name());
+        cache::fill_folder(&folder, |draft| self.compile_in(draft, cache))?;
+        Ok(folder)
     }
 
     /// Returns the folder if the sources were compiled before.
@@ -382,16 +305,14 @@ impl GeneratedBuild {
         })
     }
 
-    fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), CompileFailure> {
-        let io_failure = |error: std::io::Error| {
-            let reason = format!("'{}': {error}", draft.display());
-            CompileFailure::start_failed(reason)
+    fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), HarnessFailure> {
+        let write_files = || {
+            fs::create_dir_all(draft)?;
+            remove_unused(cache);
+            let mut files = self.files.iter();
+            files.try_for_each(|(name, content)| fs::write(draft.join(name), content))
         };
-        fs::create_dir_all(draft).map_err(io_failure)?;
-        remove_unused(cache);
-        for (name, content) in &self.files {
-            fs::write(draft.join(name), content).map_err(io_failure)?;
-        }
+        write_files().map_err(|error| io_failure(draft, &error))?;
         let spec = self.compiler_command(draft);
         run_compiler(&spec, &spec)
     }
@@ -407,10 +328,8 @@ impl GeneratedBuild {
 
     /// Returns the folder's name, which contains a hash of all inputs.
     fn folder_name(&self) -> String {
-        let mut hash = DefaultHasher::new();
         let command = (&self.compiler, &self.arguments, &self.environment);
-        (command, &self.files, &self.identity).hash(&mut hash);
-        format!("{}-{:016x}", self.stem, hash.finish())
+        format!("{}-{}", self.stem, hash_name(&(command, &self.files, &self.identity)))
     }
 }
 
@@ -419,7 +338,7 @@ impl GeneratedBuild {
 pub fn hash_folders(folders: &[PathBuf]) -> String {
     // Realistic module folders are below this limit. It keeps us from scanning a whole disk.
     const MAX_ENTRIES: usize = 20_000;
-    let mut hash = DefaultHasher::new();
+    let mut found = Vec::new();
     let mut pending: Vec<PathBuf> = folders.to_vec();
     let mut entry_count = 0;
     while let Some(path) = pending.pop() {
@@ -427,16 +346,16 @@ pub fn hash_folders(folders: &[PathBuf]) -> String {
             entry_count += 1;
             match fs::symlink_metadata(&entry) {
                 Ok(data) if data.is_dir() && entry_count < MAX_ENTRIES => pending.push(entry),
-                Ok(data) => (entry, data.len(), data.modified().ok()).hash(&mut hash),
+                Ok(data) => found.push((entry, data.len(), data.modified().ok())),
                 Err(_) => {}
             }
         }
     }
-    format!("{:016x}", hash.finish())
+    hash_name(&found)
 }
 
 /// Returns a program's version output, cached for the life of this process.
-pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, CompileFailure> {
+pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, HarnessFailure> {
     static VERSIONS: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
     let key = (program.to_owned(), arguments.join(" "));
     let mut guard = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -445,10 +364,7 @@ pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, Com
         return Ok(version.clone());
     }
     let spec = ProcessSpec::new(program).args(arguments.iter().copied());
-    let outcome = run_child(&spec, &mut ()).map_err(|error| {
-        let reason = format!("the compiler '{}': {error}", program.display());
-        CompileFailure::start_failed(reason)
-    })?;
+    let outcome = start_compiler(&spec)?;
     let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     versions.insert(key, output.clone());
     Ok(output)

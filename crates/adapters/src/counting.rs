@@ -5,14 +5,16 @@
 //! (`crates/adapters/languages/c/requests.h`). This module sets every environment variable of a
 //! counted process, so that all runs have the same environment.
 
-use crate::job::{BenchmarkJob, RunContext, SourceKind};
+use crate::job::{RunContext, SourceKind};
+use crate::run_outcome::{HarnessFailure, converse};
 use crate::wire::EventLog;
 use crate::{RunOutcome, RunResult};
-use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
+use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program};
 use speedwell_model::{
     FailureCause, InstructionCounting, Metric, MetricDirection, SampleDivision, SampleLength,
     SnippetLanguage,
 };
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -49,7 +51,6 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
 pub(super) type HarnessObservation = (Option<RunResult>, Option<FailureCause>);
 
 pub(super) struct CountingInputs<'a> {
-    pub job: &'a BenchmarkJob,
     pub setting: &'a RunContext<'a>,
     pub counting: &'a InstructionCounting,
     /// Process of the harness.
@@ -63,23 +64,17 @@ pub(super) struct CountingInputs<'a> {
 }
 
 /// Performs one case and counts its instructions; if requested, also measures its times.
-pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> RunOutcome {
-    let (job, setting) = (inputs.job, inputs.setting);
-    let unsupported = |reason: &str| RunOutcome::unsupported(inputs.plain, reason, job, setting);
-    let SampleLength::Iterations(iterations) = setting.samples.length else {
-        return unsupported("counting instructions requires a fixed number of iterations");
+pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> Result<RunOutcome, HarnessFailure> {
+    let refusal = |reason: &str| HarnessFailure::invalid(reason).with_replay(inputs.plain);
+    let SampleLength::Iterations(iterations) = inputs.setting.samples.length else {
+        return Err(refusal("counting instructions requires a fixed number of iterations"));
     };
-    let prepared = ScratchFolder::new().and_then(|folder| {
-        let spec = wrap_with_callgrind(inputs, folder.folder())?;
-        Ok((folder, spec))
-    });
-    let (folder, spec) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => return unsupported(&format!("{error:#}")),
-    };
+    let unprepared = |error: anyhow::Error| refusal(&format!("{error:#}"));
+    let folder = ScratchFolder::new().map_err(unprepared)?;
+    let spec = wrap_with_callgrind(inputs, folder.folder()).map_err(unprepared)?;
     let length = SampleLength::Iterations(iterations);
     let samples = SampleDivision { count: 1, length, warmup_ns: 0 };
-    let mut attempt = perform_process(inputs, &spec, &samples);
+    let mut attempt = perform_process(inputs, &spec, &samples)?;
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
     // `counts.1` has the counts of an empty section. These counts are the cost of counting itself,
@@ -94,9 +89,9 @@ pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> RunOutcome {
         }
         None if attempt.failure.is_some() || attempt.interrupted => attempt.observations.clear(),
         None => {
-            return unsupported(
+            return Err(refusal(
                 "callgrind counted nothing: the program does not mark the measured section",
-            );
+            ));
         }
     }
     // Resource usage under valgrind is meaningless for the benchmark.
@@ -104,7 +99,7 @@ pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> RunOutcome {
     if inputs.counting.also_timed && attempt.failure.is_none() && !attempt.interrupted {
         return add_times(inputs, iterations, attempt);
     }
-    attempt
+    Ok(attempt)
 }
 
 /// Performs the case in the process of `spec`.
@@ -112,26 +107,25 @@ fn perform_process(
     inputs: &CountingInputs<'_>,
     spec: &ProcessSpec,
     samples: &SampleDivision,
-) -> RunOutcome {
-    let (job, setting) = (inputs.job, inputs.setting);
+) -> Result<RunOutcome, HarnessFailure> {
     let mut events = (inputs.commands)(samples);
-    match run_child(spec, &mut events) {
-        Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
-        Ok(outcome) => {
-            let (result, fault) = (inputs.observe)(&events);
-            RunOutcome::from_process(inputs.plain, &outcome, result, fault, job, setting)
-        }
-    }
+    let outcome = converse(spec, spec, &mut events)?;
+    let (result, fault) = (inputs.observe)(&events);
+    Ok(RunOutcome::from_process(inputs.plain, &outcome, result, fault, inputs.setting))
 }
 
 /// Measures the times of the same case and adds them to its counts.
-fn add_times(inputs: &CountingInputs<'_>, iterations: u64, mut counted: RunOutcome) -> RunOutcome {
+fn add_times(
+    inputs: &CountingInputs<'_>,
+    iterations: u64,
+    mut counted: RunOutcome,
+) -> Result<RunOutcome, HarnessFailure> {
     let length = SampleLength::Iterations(iterations);
     let samples = SampleDivision { count: TIMED_SAMPLES, length, warmup_ns: WARMUP_NS };
-    let mut timed = perform_process(inputs, inputs.spec, &samples);
+    let mut timed = perform_process(inputs, inputs.spec, &samples)?;
     if timed.failure.is_some() || timed.interrupted {
         timed.observations.clear();
-        return timed;
+        return Ok(timed);
     }
     let is_time = |name: &str| Metric::TIMES.contains(&name);
     for (counted, timed) in counted.observations.iter_mut().zip(timed.observations) {
@@ -139,7 +133,7 @@ fn add_times(inputs: &CountingInputs<'_>, iterations: u64, mut counted: RunOutco
         (counted.samples).extend(samples.filter(|sample| is_time(&sample.metric)));
         (counted.metrics).extend(metrics.filter(|metric| is_time(&metric.name)));
     }
-    counted
+    Ok(counted)
 }
 
 /// Number of timed samples; each has as many iterations as the counted sample.
@@ -186,7 +180,7 @@ fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Re
 
 /// Event counts of callgrind by their names (Callgrind Format Specification).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct EventCounts(Vec<(String, u64)>);
+struct EventCounts(BTreeMap<String, u64>);
 
 impl EventCounts {
     /// Parses an output file. The line `events:` has the names, and the line `totals:` has the
@@ -200,15 +194,14 @@ impl EventCounts {
     }
 
     fn count_of(&self, name: &str) -> u64 {
-        let counted = self.0.iter().find(|(event, _)| event == name);
-        counted.map_or(0, |(_, count)| *count)
+        self.0.get(name).copied().unwrap_or(0)
     }
 
-    fn subtract(&self, other: &EventCounts) -> EventCounts {
-        let counts = self.0.iter();
-        let counts =
-            counts.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
-        EventCounts(counts.collect())
+    fn subtract(mut self, other: &EventCounts) -> EventCounts {
+        for (name, count) in &mut self.0 {
+            *count = count.saturating_sub(other.count_of(name));
+        }
+        self
     }
 
     /// Estimates cycles. An access costs 1 cycle if the first-level cache answers it, 5 cycles if
@@ -232,15 +225,11 @@ impl EventCounts {
         result.samples.clear();
         result.metrics.clear();
         let per_iteration = |count: u64| count as f64 / iterations as f64;
-        result.add_value(
-            Metric::new(Metric::INSTRUCTIONS, "1", MetricDirection::Lower),
-            per_iteration(self.count_of("Ir")),
-        );
+        let metric = |name| Metric::new(name, "1", MetricDirection::Lower);
+        result.add_value(metric(Metric::INSTRUCTIONS), per_iteration(self.count_of("Ir")));
         if counting.cache_model {
-            result.add_value(
-                Metric::new(Metric::CYCLES_ESTIMATE, "1", MetricDirection::Lower),
-                per_iteration(self.cycles_estimate()),
-            );
+            let cycles = per_iteration(self.cycles_estimate());
+            result.add_value(metric(Metric::CYCLES_ESTIMATE), cycles);
         }
     }
 }

@@ -28,42 +28,37 @@
 
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
-    RunContext,
+    RunContext, permits_value,
 };
 use super::reported_values::{ReportedRate, observe_rate};
-use super::run_outcome::{description_failure, run_failure};
+use super::run_outcome::{DescribeResult, HarnessFailure};
 use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
 use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
-    Sample, SampleLength,
+    SampleLength,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Harness for `.fake` files.
 pub struct FakeHarness;
 
 impl LanguageHarness for FakeHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
         let source = &request.source;
-        let text = match std::fs::read_to_string(&source.file) {
-            Ok(text) => text,
-            Err(error) => return description_fault(source, error.to_string()),
-        };
+        let refusal =
+            |reason: String| HarnessFailure::invalid(reason).with_replay(&replay_command(source));
+        let text = std::fs::read_to_string(&source.file);
+        let text = text.map_err(|error| refusal(error.to_string()))?;
         let mut description = BenchmarkDescription::default();
         let mut values = Vec::new();
         for line in text.lines().filter_map(|line| line.strip_prefix("case")) {
-            let case = match Case::with_values(&source.name, line) {
-                Ok(case) => case,
-                Err(error) => return description_fault(source, error.to_string()),
-            };
-            // If the request sets several values for a parameter, cases with any of them are
-            // measured.
-            let is_wanted = |(name, declared): &(String, ParameterValue)| {
-                let mut values = request.sets.iter().filter(|(set, _)| set == name).peekable();
-                values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)
+            let case = Case::with_values(&source.name, line)
+                .map_err(|error| refusal(error.to_string()))?;
+            let is_wanted = |(name, value): &(String, ParameterValue)| {
+                permits_value(&request.sets, name, &value.plain())
             };
             values.extend(case.values.clone());
             if case.values.iter().all(is_wanted) {
@@ -75,13 +70,14 @@ impl LanguageHarness for FakeHarness {
             }
         }
         description.parameters = DeclaredParameter::collect(values);
-        description
+        Ok(description)
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let job = setting.job;
         let begin = Instant::now();
         let started_unix_ms = speedwell_machine::process::unix_time_ms();
-        let words = run_word(job, setting).unwrap_or_else(|| "silent".into());
+        let words = run_word(setting).unwrap_or_else(|| "silent".into());
         let (word, others) = words.split_once(',').unwrap_or((&words, ""));
         let cause = parse_cause(word, setting);
         if let Some(ms) = parse_prefixed(word, "sleep:") {
@@ -95,19 +91,20 @@ impl LanguageHarness for FakeHarness {
             .split_once('~')
             .map_or((word, None), |(word, switches)| (word, switches.parse().ok()));
         if let Some(levels) = parse_levels(word).filter(|_| setting.is_series) {
-            return series_outcome(job, setting, &levels, started_unix_ms);
+            return Ok(series_outcome(setting, &levels, started_unix_ms));
         }
-        let rate = parse_rate(word, build_factor(job, setting));
+        let rate = parse_rate(word, build_factor(setting));
         let case = job.known_case();
         let (mut result, fault) = observe_rate(case, &rate, job.test);
         others.split(',').for_each(|other| add_metric(other, &mut result));
-        let failure = cause.or(fault);
-        RunOutcome {
+        let failure = cause.or(fault).map(|cause| {
+            let output = "a made-up complaint".to_owned();
+            let failure = HarnessFailure { output, ..cause.into() };
+            failure.with_replay(&replay_command(&job.source)).in_run(setting)
+        });
+        Ok(RunOutcome {
             observations: if failure.is_none() { vec![result] } else { Vec::new() },
-            failure: failure.map(|cause| {
-                let complaint = "a made-up complaint".to_owned();
-                run_failure(cause, complaint, &replay_command(&job.source), job, setting)
-            }),
+            failure,
             interrupted: is_interrupt_requested(),
             started_unix_ms,
             wall_ns: switches.map_or_else(|| begin.elapsed().as_nanos() as u64, |_| 1_000_000_000),
@@ -117,15 +114,7 @@ impl LanguageHarness for FakeHarness {
             }),
             kernel_stats: switches.map(|_| KernelStats::default()),
             ..RunOutcome::default()
-        }
-    }
-
-    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        PathBuf::from("true")
-    }
-
-    fn records_series(&self) -> bool {
-        true
+        })
     }
 }
 
@@ -147,13 +136,11 @@ fn parse_levels(word: &str) -> Option<Vec<(f64, usize)>> {
 }
 
 fn series_outcome(
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
     levels: &[(f64, usize)],
     started_unix_ms: i64,
 ) -> RunOutcome {
-    let case = job.known_case();
-    let mut result = RunResult::new(case, vec![Metric::throughput()]);
+    let mut result = RunResult::new(setting.job.known_case(), vec![Metric::throughput()]);
     let iterations = match setting.samples.length {
         SampleLength::Iterations(count) => count as f64,
         SampleLength::TimeNs(_) => 1.0,
@@ -161,12 +148,7 @@ fn series_outcome(
     let times = levels.iter().flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
     for (index, level) in times.enumerate() {
         let ns = level * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][index % 7];
-        result.samples.push(Sample {
-            metric: Metric::THROUGHPUT.into(),
-            value: 1e9 / ns,
-            elapsed_ns: Some((ns * iterations) as u64),
-            iterations: Some(iterations),
-        });
+        result.add_throughput(1e9 / ns, (ns * iterations) as u64, iterations);
     }
     RunOutcome { observations: vec![result], started_unix_ms, ..RunOutcome::default() }
 }
@@ -196,11 +178,6 @@ fn wait(remaining: impl Fn() -> Duration) {
     }
 }
 
-fn description_fault(source: &BenchmarkSource, reason: String) -> BenchmarkDescription {
-    let cause = FailureCause::Invalid { reason };
-    description_failure(source, cause, &replay_command(source), None)
-}
-
 /// Returns the command that repeats a failure for the user. There is no process to repeat, so the
 /// command shows the file.
 fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
@@ -214,17 +191,17 @@ fn add_metric(text: &str, result: &mut RunResult) {
 }
 
 /// Finds the value for this run in the file.
-fn run_word(job: &BenchmarkJob, setting: &RunContext<'_>) -> Option<String> {
-    let word = find_word(&setting.variant.name, setting.ordinal, job)?;
+fn run_word(setting: &RunContext<'_>) -> Option<String> {
+    let word = find_word(&setting.variant.name, setting.ordinal, setting.job)?;
     let attempts: Vec<&str> = word.split('|').collect();
     let last = attempts.len() - 1;
     Some(attempts[last.min(setting.repeated as usize)].to_owned())
 }
 
 /// Returns the factor of this run's build; 1 if the file gives none.
-fn build_factor(job: &BenchmarkJob, setting: &RunContext<'_>) -> f64 {
+fn build_factor(setting: &RunContext<'_>) -> f64 {
     let build = setting.layout.build.map(|build| build.number);
-    let word = build.and_then(|build| find_word("builds", build, job));
+    let word = build.and_then(|build| find_word("builds", build, setting.job));
     word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
 }
 

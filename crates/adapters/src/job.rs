@@ -1,9 +1,11 @@
 //! Defines the inputs for selecting benchmarks, for describing a benchmark file (asking it for its
-//! cases) and for performing a case. The inputs are plain data, which a plan stores so that its session can be resumed.
+//! cases) and for performing a case. The inputs are plain data, which a plan stores so that its
+//! session can be resumed.
 
 use crate::discover::BenchmarkPart;
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
+use crate::{RunOutcome, harness_for};
 use anyhow::{Context, bail};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -54,6 +56,19 @@ impl SourceKind {
     pub fn may_hold_several(self) -> bool {
         use SourceKind::*;
         matches!(self, Suite | Cpp | Program | Python | Load | Experiment)
+    }
+
+    /// Whether the harness divides a run into samples as `--samples`, `--time`, `--iterations` and
+    /// `--warmup` request.
+    pub fn divides_runs(self) -> bool {
+        use SourceKind::*;
+        matches!(self, Suite | Cpp | Program | Python | Snippet(_))
+    }
+
+    /// Whether the harness can record a series from the first iteration on.
+    pub fn records_series(self) -> bool {
+        use SourceKind::*;
+        matches!(self, Cpp | Program | Python | Snippet(_) | Fake)
     }
 }
 
@@ -119,12 +134,6 @@ impl BenchmarkSource {
         let is_built =
             |adapter: &SuiteAdapter| adapter.keys.program.is_none() || adapter.keys.build.is_some();
         self.is_artifact || self.kind == SourceKind::Program || self.adapter().is_some_and(is_built)
-    }
-
-    /// Whether the file is read only once per session (definition files) or does not exist
-    /// (snippets).
-    pub(crate) fn is_read_once(&self) -> bool {
-        matches!(self.kind, SourceKind::Load | SourceKind::Experiment | SourceKind::Snippet(_))
     }
 
     /// Returns the variant's version of the file: its own artifact, or the file in its worktree.
@@ -249,11 +258,10 @@ impl BenchmarkSelection {
     /// Whether a measured case is selected, judging by the name of its benchmark and by its
     /// parameter values.
     pub fn selects_case(&self, case: &Case) -> bool {
-        let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
-        let allowed = |name: &str| self.sets.iter().any(|(n, wanted)| n == name && has(n, wanted));
-        let named = self.sets.iter().map(|(name, _)| name.as_str());
-        let mut used = named.filter(|name| case.value(name).is_some());
-        self.selects_name(&case.benchmark) && used.all(allowed)
+        let is_permitted = |(name, value): &(String, ParameterValue)| {
+            permits_value(&self.sets, name, &value.plain())
+        };
+        self.selects_name(&case.benchmark) && case.values.iter().all(is_permitted)
     }
 
     /// Parses `NAME=V[,V...]`, the argument of `--set`.
@@ -308,6 +316,13 @@ impl BenchmarkSelection {
         let number = ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix);
         number.map_or_else(|| value.to_owned(), |number| number.to_string())
     }
+}
+
+/// Whether the user's values permit this value of a parameter: it is among them, or there are none
+/// for the parameter.
+pub(crate) fn permits_value(sets: &[(String, String)], name: &str, value: &str) -> bool {
+    let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();
+    wanted.peek().is_none() || wanted.any(|(_, wanted)| wanted == value)
 }
 
 /// Client of HTTP loads if neither the file nor the user names one.
@@ -573,6 +588,8 @@ pub struct BenchmarkDescription {
 /// Context of one run. A slot is a planned run.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
+    /// The job that the variant performs.
+    pub job: &'a BenchmarkJob,
     /// The variant.
     pub variant: &'a Variant,
     /// The resolved program.
@@ -612,6 +629,19 @@ impl RunContext<'_> {
     /// Time limit of the run.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.sampling.timeout_ms)
+    }
+
+    /// Executes the job in a fresh process, with the files of the variant.
+    pub fn perform(&self) -> RunOutcome {
+        let job = self.job.under(self.variant);
+        let context = RunContext { job: &job, ..self.clone() };
+        let performed = harness_for(job.source.kind).perform_job(&context);
+        performed.unwrap_or_else(|failure| RunOutcome::from_failure(failure, &context))
+    }
+
+    /// Builds in advance what [`RunContext::perform`] needs.
+    pub fn prepare(&self) {
+        harness_for(self.job.source.kind).prepare_job(self);
     }
 }
 

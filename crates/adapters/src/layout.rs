@@ -6,17 +6,17 @@
 //! since shuffling it would change what a program does. Start at [`RunLayout`]. [`ObjectFiles`]
 //! links C and C++; [`link_with_first`] is for compilers that run the linker themselves.
 
-use crate::cache::{self, cache_folder};
-use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
+use crate::cache::{self, cache_folder, entries_by_age, hash_name, locate_program};
+use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, run_compiler};
+use crate::plan::PlanSlot;
+use crate::run_outcome::HarnessFailure;
 use speedwell_machine::process::{ProcessSpec, shell_line};
-use speedwell_model::{LayoutVariation, StepFailure, seed_of_step};
+use speedwell_model::{SessionDesign, StepFailure, seed_of_step};
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Maximum total size of the builds of one process. The oldest builds are removed first; they are
 /// linked again when needed.
@@ -60,28 +60,23 @@ pub struct LinkedBuild {
 
 impl RunLayout {
     /// Derives the layout of a slot (planned run) from the session's seed, without further random
-    /// choices. `variant` is the index of the slot's variant.
-    pub fn new(
-        variation: LayoutVariation,
-        seed: u64,
-        slot: u32,
-        build: Option<u32>,
-        variant: u32,
-    ) -> RunLayout {
-        let build_of = |number: u32| LinkedBuild {
-            number,
+    /// choices.
+    pub(crate) fn new(design: &SessionDesign, slot: &PlanSlot) -> RunLayout {
+        let SessionDesign { layout, seed, .. } = *design;
+        let build_of = |number: u32| {
+            let variant_seed = seed ^ seed_of_step(!seed, slot.variant as u32);
             // Linkers interpret 0 as random, or as no shuffling.
-            seed: seed_of_step(seed ^ seed_of_step(!seed, variant), number).max(1) as u32,
+            LinkedBuild { number, seed: seed_of_step(variant_seed, number).max(1) as u32 }
         };
         let draw = |salt: u64, max: u64| {
-            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot);
+            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot.index);
             (1 + step % max) as u32
         };
         RunLayout {
-            build: build.map(build_of),
-            align: variation.align,
-            pad_bytes: variation.env.then(|| draw(1, MAX_PAD_BYTES)),
-            path_bytes: variation.stack.then(|| draw(2, MAX_PATH_BYTES)),
+            build: slot.build.map(build_of),
+            align: layout.align,
+            pad_bytes: layout.env.then(|| draw(1, MAX_PAD_BYTES)),
+            path_bytes: layout.stack.then(|| draw(2, MAX_PATH_BYTES)),
         }
     }
 
@@ -170,6 +165,9 @@ impl LinkRecord {
     }
 }
 
+/// A program, and how it was linked.
+pub(crate) type LinkedProgram = (PathBuf, Option<LinkRecord>);
+
 /// A way to make a linker shuffle code and data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShuffleMethod {
@@ -222,8 +220,8 @@ pub(crate) fn names_linker(flags: &[String]) -> bool {
 pub(crate) fn link_with_first<T>(
     compiler: &Path,
     flags: &[String],
-    link: impl Fn(ShuffleMethod) -> Result<T, CompileFailure>,
-) -> Result<(ShuffleMethod, T), CompileFailure> {
+    link: impl Fn(ShuffleMethod) -> Result<T, HarnessFailure>,
+) -> Result<(ShuffleMethod, T), HarnessFailure> {
     type MethodsByCompiler = HashMap<(PathBuf, Vec<String>), ShuffleMethod>;
     static METHODS: Mutex<Option<MethodsByCompiler>> = Mutex::new(None);
     let key = (compiler.to_owned(), flags.to_vec());
@@ -245,7 +243,7 @@ pub(crate) fn link_with_first<T>(
             Err(_) => {}
         }
     }
-    Err(CompileFailure::start_failed("no linker was tried".to_owned()))
+    Err(HarnessFailure::start_failed("no linker was tried".to_owned()))
 }
 
 /// Object files of a program, and the compiler that links them.
@@ -262,10 +260,7 @@ impl ObjectFiles<'_> {
     ///
     /// # Errors
     /// Fails if the linker rejects the files.
-    pub fn program_of(
-        &self,
-        build: Option<LinkedBuild>,
-    ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+    pub fn program_of(&self, build: Option<LinkedBuild>) -> Result<LinkedProgram, HarnessFailure> {
         let Some(build) = build else { return Ok((self.files[0].clone(), None)) };
         let compiler = &self.recipe.compiler;
         let (method, (program, link_command)) =
@@ -282,7 +277,7 @@ impl ObjectFiles<'_> {
         &self,
         method: ShuffleMethod,
         build: LinkedBuild,
-    ) -> Result<(PathBuf, String), CompileFailure> {
+    ) -> Result<(PathBuf, String), HarnessFailure> {
         let mut arguments = match method {
             ShuffleMethod::Coarse => self.shuffled_with_gaps(build)?,
             _ => path_strings(&self.files),
@@ -297,9 +292,8 @@ impl ObjectFiles<'_> {
         spec.directory = Some(directory.clone());
         spec.limit = COMPILER_TIMEOUT;
         let folder = build_folder()?;
-        let mut hash = DefaultHasher::new();
-        (compiler, &spec.arguments, environment, directory).hash(&mut hash);
-        let program = folder.join(format!("program-{:016x}", hash.finish()));
+        let hash = hash_name(&(compiler, &spec.arguments, environment, directory));
+        let program = folder.join(format!("program-{hash}"));
         let output_option = |file: &Path| ["-o".to_owned(), file.to_string_lossy().into_owned()];
         let replay = spec.clone().args(output_option(&program));
         if !program.is_file() {
@@ -311,7 +305,7 @@ impl ObjectFiles<'_> {
     }
 
     /// Orders the object files by the seed, with a gap before each.
-    fn shuffled_with_gaps(&self, build: LinkedBuild) -> Result<Vec<String>, CompileFailure> {
+    fn shuffled_with_gaps(&self, build: LinkedBuild) -> Result<Vec<String>, HarnessFailure> {
         let mut order: Vec<usize> = (0..self.files.len()).collect();
         order.sort_by_key(|&index| seed_of_step(!u64::from(build.seed), index as u32));
         let mut arguments = Vec::new();
@@ -331,14 +325,13 @@ pub(crate) fn gap_bytes(build: LinkedBuild, index: u32) -> u64 {
 
 /// Writes an assembler source that occupies this many bytes of code and data. The file is kept, so
 /// that a copied command line works later.
-fn write_gap(bytes: u64) -> Result<String, CompileFailure> {
-    let folder = cache_folder().join("cpp");
-    let file = folder.join(format!("gap-{bytes}.s"));
+fn write_gap(bytes: u64) -> Result<String, HarnessFailure> {
+    let file = cache_folder().join("cpp").join(format!("gap-{bytes}.s"));
     let text = format!(
         ".text\n.skip {bytes}\n.data\n.skip {bytes}\n.bss\n.skip {bytes}\n.section .note.GNU-stack,\"\",%progbits\n"
     );
-    let write = || fs::create_dir_all(&folder).and_then(|()| fs::write(&file, text));
-    write().map_err(|error| write_failure(&file, &error))?;
+    let written = cache::write_file(&file, text, false);
+    written.map_err(|error| write_failure(&file, &error))?;
     Ok(file.to_string_lossy().into_owned())
 }
 
@@ -346,47 +339,43 @@ fn path_strings(files: &[PathBuf]) -> Vec<String> {
     files.iter().map(|file| file.to_string_lossy().into_owned()).collect()
 }
 
-pub(crate) fn write_failure(file: &Path, error: &std::io::Error) -> CompileFailure {
-    CompileFailure::start_failed(format!("cannot write '{}': {error}", file.display()))
+pub(crate) fn write_failure(file: &Path, error: &std::io::Error) -> HarnessFailure {
+    HarnessFailure::start_failed(format!("cannot write '{}': {error}", file.display()))
 }
 
 /// Number of programs linked in this session, and the time spent on linking.
-#[derive(Default)]
-struct BuildCost {
-    builds: u32,
-    spent: Duration,
-}
-
-static BUILD_COST: Mutex<BuildCost> = Mutex::new(BuildCost { builds: 0, spent: Duration::ZERO });
+static BUILD_COST: Mutex<(u32, Duration)> = Mutex::new((0, Duration::ZERO));
 
 /// Runs a link and records its cost.
 pub(crate) fn time_build<T>(
-    make: impl FnOnce() -> Result<T, CompileFailure>,
-) -> Result<T, CompileFailure> {
+    make: impl FnOnce() -> Result<T, HarnessFailure>,
+) -> Result<T, HarnessFailure> {
     let begin = Instant::now();
     let built = make()?;
     let mut cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
-    cost.builds += 1;
-    cost.spent += begin.elapsed();
+    cost.0 += 1;
+    cost.1 += begin.elapsed();
     Ok(built)
 }
 
 /// Returns the average time per build; `None` if nothing was built.
 pub fn build_cost() -> Option<Duration> {
-    let cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
-    (cost.builds > 0).then(|| cost.spent / cost.builds)
+    let (builds, spent) = *BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
+    (builds > 0).then(|| spent / builds)
 }
 
 /// Returns the folder for builds of this process, after making room for more.
 ///
 /// # Errors
 /// Fails if the folder cannot be written.
-pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
+pub(crate) fn build_folder() -> Result<PathBuf, HarnessFailure> {
     let builds = cache_folder().join("builds");
     let folder = builds.join(std::process::id().to_string());
     if !folder.is_dir() {
         fs::create_dir_all(&folder).map_err(|error| write_failure(&folder, &error))?;
-        remove_orphans(&builds);
+        // The builds of processes that ended without removing them.
+        let is_orphan = |process: &str| !Path::new("/proc").join(process).exists();
+        cache::remove_old(&builds, MAX_ORPHAN_AGE, is_orphan);
     }
     make_room(&folder, MAX_TOTAL_BYTES);
     Ok(folder)
@@ -398,31 +387,15 @@ pub fn remove_builds() {
     cache::remove_entry(&folder);
 }
 
-/// Removes the builds of processes that ended without removing them.
-fn remove_orphans(builds: &Path) {
-    for folder in fs::read_dir(builds).into_iter().flatten().flatten() {
-        let is_alive = Path::new("/proc").join(folder.file_name()).exists();
-        let modified = folder.metadata().and_then(|data| data.modified());
-        if !is_alive && modified.is_ok_and(|time| cache::is_older(time, MAX_ORPHAN_AGE)) {
-            cache::remove_entry(&folder.path());
-        }
-    }
-}
-
 /// Removes the oldest entries of a folder until their total size is at most `max_bytes`.
 fn make_room(folder: &Path, max_bytes: u64) {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut entries: Vec<(SystemTime, u64, PathBuf)> = entries
-        .filter_map(|entry| {
-            let path = entry.path();
-            let program = if path.is_dir() { path.join("program") } else { path.clone() };
-            let bytes = program.metadata().map_or(0, |data| data.len());
-            Some((entry.metadata().ok()?.modified().ok()?, bytes, path))
-        })
-        .collect();
-    let mut bytes: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
-    entries.sort();
-    for (_, size, path) in entries {
+    let sized = |path: PathBuf| {
+        let program = if path.is_dir() { path.join("program") } else { path.clone() };
+        (program.metadata().map_or(0, |data| data.len()), path)
+    };
+    let entries: Vec<(u64, PathBuf)> = entries_by_age(folder).into_iter().map(sized).collect();
+    let mut bytes: u64 = entries.iter().map(|(bytes, _)| bytes).sum();
+    for (size, path) in entries {
         if bytes <= max_bytes {
             return;
         }
@@ -434,6 +407,7 @@ fn make_room(folder: &Path, max_bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
 
     #[test]
     fn a_longer_path_is_the_same_file_with_the_same_folder_and_name() {
@@ -478,7 +452,7 @@ mod tests {
             tried.lock().unwrap().push(method);
             match method {
                 ShuffleMethod::Mold => Ok(method.linker_arguments(build, false)),
-                _ => Err(CompileFailure::start_failed("no".into())),
+                _ => Err(HarnessFailure::start_failed("no".into())),
             }
         };
         let flags = ["of this test alone".to_owned()];

@@ -37,7 +37,7 @@ pub use job::{
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use reported_values::RunResult;
-pub use run_outcome::{LanguageHarness, RunOutcome};
+pub use run_outcome::{HarnessFailure, LanguageHarness, RunOutcome};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,
@@ -46,13 +46,39 @@ pub use suites::{
 pub use wire::ProtocolMessage;
 pub use work::fingerprint_benchmarks;
 
-use speedwell_model::Variant;
+use speedwell_model::{SnippetLanguage, Variant};
 use std::path::PathBuf;
 
 /// Returns the program that performs the cases of a file under a variant.
 pub fn resolve_program_for(source: &BenchmarkSource, variant: &Variant) -> PathBuf {
-    let default_program = || harness_for(source.kind).default_program(&source.under(variant));
-    variant.program.clone().unwrap_or_else(default_program)
+    variant.program.clone().unwrap_or_else(|| default_program(&source.under(variant)))
+}
+
+/// Returns the program to start for variants that do not name one.
+fn default_program(source: &BenchmarkSource) -> PathBuf {
+    let own_file = || source.file.clone();
+    match source.kind {
+        SourceKind::NodeCore | SourceKind::Node => PathBuf::from("node"),
+        SourceKind::Suite => {
+            let program = source.adapter().and_then(|adapter| adapter.keys.program.as_ref());
+            program.map_or_else(own_file, PathBuf::from)
+        }
+        SourceKind::Cpp => snippet::default_program(SnippetLanguage::Cpp),
+        SourceKind::Program => own_file(),
+        SourceKind::Python => PathBuf::from("python3"),
+        SourceKind::Load | SourceKind::Experiment => experiment::default_program(source),
+        SourceKind::Snippet(language) => snippet::default_program(language),
+        SourceKind::Fake => PathBuf::from("true"),
+    }
+}
+
+/// Whether a variant's program may be queried for its version. A benchmark program might interpret
+/// this query as a command to measure.
+pub fn has_version(source: &BenchmarkSource) -> bool {
+    match source.kind {
+        SourceKind::Suite => source.adapter().is_some_and(|adapter| adapter.keys.program.is_some()),
+        kind => kind != SourceKind::Snippet(SnippetLanguage::Sh),
+    }
 }
 
 /// Returns the harness for files of this kind.
@@ -65,7 +91,7 @@ pub fn harness_for(kind: SourceKind) -> &'static dyn LanguageHarness {
         SourceKind::Program => &program::ProgramHarness,
         SourceKind::Python => &program::PythonHarness,
         SourceKind::Load | SourceKind::Experiment => &experiment::ExperimentHarness,
-        SourceKind::Snippet(language) => snippet::harness_for_language(language),
+        SourceKind::Snippet(_) => &snippet::SnippetHarness,
         SourceKind::Fake => &fake::FakeHarness,
     }
 }

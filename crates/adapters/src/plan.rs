@@ -151,11 +151,12 @@ impl SessionPlan {
     /// plan.
     pub fn run_context<'a>(
         &'a self,
-        job: &BenchmarkJob,
+        job: &'a BenchmarkJob,
         variant: &'a Variant,
         slot: u32,
     ) -> RunContext<'a> {
         RunContext {
+            job,
             variant,
             program: crate::resolve_program_for(&job.source, variant),
             slot,
@@ -187,9 +188,7 @@ impl SessionPlan {
 
     /// Memory layout of a slot's program.
     pub fn run_layout(&self, slot: &PlanSlot) -> RunLayout {
-        let SessionDesign { layout, seed, .. } = self.design;
-        let variant = slot.variant as u32;
-        RunLayout::new(layout, seed, slot.index, slot.build, variant)
+        RunLayout::new(&self.design, slot)
     }
 
     /// Returns all slots in execution order: round by round, with one block of every case in each
@@ -314,30 +313,25 @@ impl SessionPlan {
     /// next block.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;
+        let (builds, max_runs) = (design.layout.builds, design.max_runs());
         let builds_per_block = design.runs_per_block.max(1) as usize;
-        let max_runs = design.max_runs();
-        let numbers: Vec<u32> = match (&design.stopping, design.layout.builds) {
-            _ if !design.shares_builds() => (0..max_runs).collect(),
-            (StoppingDesign::Sequential { .. }, builds) => {
-                let build_numbers: Vec<u32> = (0..builds).collect();
-                let repeated = |builds: &[u32]| builds.repeat(design.runs_per_build() as usize);
-                return (build_numbers
-                    .chunks(builds_per_block)
-                    .map(|builds| (builds.len(), repeated(builds))))
-                .flat_map(|(builds_per_block, runs)| group_in_blocks(&runs, builds_per_block))
-                .collect();
-            }
-            (StoppingDesign::Fixed { .. }, builds) => {
-                let runs: Vec<u32> = (0..max_runs).map(|run| run % builds).collect();
-                let rounds = runs.chunks(builds as usize);
-                return rounds.flat_map(|round| group_in_blocks(round, builds_per_block)).collect();
-            }
+        // Runs, each by the number of its build, and how many of them form a block.
+        let rounds: Vec<(Vec<u32>, usize)> = if !design.shares_builds() {
+            vec![((0..max_runs).collect(), builds_per_block)]
+        } else if let StoppingDesign::Sequential { .. } = design.stopping {
+            let numbers: Vec<u32> = (0..builds).collect();
+            let runs_per_build = design.runs_per_build() as usize;
+            let repeated = |builds: &[u32]| (builds.repeat(runs_per_build), builds.len());
+            numbers.chunks(builds_per_block).map(repeated).collect()
+        } else {
+            let runs: Vec<u32> = (0..max_runs).map(|run| run % builds).collect();
+            let rounds = runs.chunks(builds as usize);
+            rounds.map(|round| (round.to_vec(), builds_per_block)).collect()
         };
-        let mut blocks = group_in_blocks(&numbers, builds_per_block);
-        if design.layout.builds == 0 {
-            blocks.iter_mut().flatten().for_each(|build| *build = None);
-        }
-        blocks
+        let block = |runs: &[u32]| -> Vec<Option<u32>> {
+            runs.iter().map(|&build| (builds > 0).then_some(build)).collect()
+        };
+        rounds.iter().flat_map(|(runs, size)| runs.chunks(*size).map(&block)).collect()
     }
 
     /// Adds rounds of pairs until every candidate has the wanted number of simultaneous pairs.
@@ -387,12 +381,6 @@ struct StratumStart {
     index: u32,
     block: u32,
     ordinal: u32,
-}
-
-/// Groups builds into blocks of `builds_per_block`.
-fn group_in_blocks(builds: &[u32], builds_per_block: usize) -> Vec<Vec<Option<u32>>> {
-    let blocks = builds.chunks(builds_per_block);
-    blocks.map(|block| block.iter().copied().map(Some).collect()).collect()
 }
 
 /// Adds the slots of one block of a job, numbered from `first`. `ordinals` holds the number of

@@ -12,22 +12,18 @@
 //! description. Name and description are padded to a multiple of four bytes. Only files in native
 //! byte order are read.
 
-use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
+use crate::compile::{self, BuildRecipe, variable_words};
 use crate::counting::{CountingInputs, perform_counted};
-use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
-};
-use crate::layout::{LinkRecord, ObjectFiles, RunLayout};
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::{self, LoopOwner, describe_file, description_failure, perform_case};
-use crate::snippet::default_program as default_compiler;
+use crate::job::{BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext};
+use crate::layout::{LinkedProgram, ObjectFiles, RunLayout};
+use crate::run_outcome::{self, DescribeResult, HarnessFailure, describe_file, perform_case};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, RunOutcome, sources};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
-use speedwell_model::{FailureCause, SampleDivision, SnippetLanguage, Variant};
+use speedwell_model::{SampleDivision, Variant};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Owner of the note that `speedwell.hpp` adds to every program.
 const NOTE_OWNER: &str = "Speedwell";
@@ -37,67 +33,52 @@ pub struct ProgramHarness;
 
 /// Whether the file is a program that speaks the protocol. Reads the file without executing it.
 pub fn is_harness(file: &Path) -> bool {
-    has_note(file, NOTE_OWNER)
+    has_note(file, NOTE_OWNER).unwrap_or(false)
 }
 
 impl LanguageHarness for ProgramHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
-        let source = &request.source;
-        let plain = plain_command(&request.program, source).args(request.variant.arguments.clone());
-        if let Some(cause) = refuse_program(&request.program) {
-            return description_failure(source, cause, &plain, None);
-        }
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
+        let plain =
+            plain_command(&request.program, &request.source).args(&request.variant.arguments);
+        check_program(&plain)?;
         let spec = with_channel(ProcessSpec {
             environment: request.variant.environment.clone(),
             ..plain.clone()
         });
-        let listing = plain.args(["--list"]);
-        describe_file(request, &spec, &listing, &request.draft_job())
+        describe_file(request, &spec, &plain.args(["--list"]), &request.draft_job())
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        let mut plain = plain_command(&setting.program, &job.source);
-        plain.arguments = setting.variant.arguments.clone();
-        if let Some(cause) = refuse_program(&setting.program) {
-            return RunOutcome::unsupported(&plain, &cause.to_string(), job, setting);
-        }
-        perform_program(job, setting, plain)
-    }
-
-    fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
-        source.file.clone()
-    }
-
-    fn divides_runs(&self) -> bool {
-        true
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let plain =
+            plain_command(&setting.program, &setting.job.source).args(&setting.variant.arguments);
+        check_program(&plain)?;
+        perform_program(setting, plain)
     }
 }
 
 /// Performs one case with the program that the command `plain` starts, in the variant's
 /// environment.
 fn perform_program(
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
     mut plain: ProcessSpec,
-) -> RunOutcome {
+) -> Result<RunOutcome, HarnessFailure> {
     plain.environment = setting.variant.environment.clone();
     plain.limit = setting.limit();
     let spec = ProcessSpec { pin: setting.pin.cloned(), ..with_channel(plain.clone()) };
-    plain.arguments.extend(case_arguments(job));
+    plain.arguments.extend(case_arguments(setting.job));
     let Some(counting) = setting.counting else {
-        return perform_case(job, setting, &spec, &plain, LoopOwner::Harness);
+        return perform_case(setting, &spec, &plain);
     };
     perform_counted(&CountingInputs {
-        job,
         setting,
         counting,
         spec: &spec,
         plain: &plain,
         commands: &|samples: &SampleDivision| {
             let run = run_outcome::samples_message(samples, false);
-            EventLog::new([run_outcome::load_message(job, setting), run])
+            EventLog::new([run_outcome::load_message(setting), run])
         },
-        observe: &|events: &EventLog| run_outcome::observe_case(job, events),
+        observe: &|events: &EventLog| run_outcome::observe_case(setting.job, events),
     })
 }
 
@@ -120,11 +101,14 @@ fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
     name.map(str::to_owned).chain(job.arguments.iter().cloned()).collect()
 }
 
-fn refuse_program(program: &Path) -> Option<FailureCause> {
-    let shown = program.display();
-    (!is_harness(program)).then(|| {
-        invalid_cause(format!("'{shown}' was not built with speedwell.hpp, so it is not started"))
-    })
+/// Rejects a program that does not speak the protocol. `plain` is the command that starts it.
+fn check_program(plain: &ProcessSpec) -> Result<(), HarnessFailure> {
+    if is_harness(&plain.program) {
+        return Ok(());
+    }
+    let shown = plain.program.display();
+    let reason = format!("'{shown}' was not built with speedwell.hpp, so it is not started");
+    Err(HarnessFailure::invalid(reason).with_replay(plain))
 }
 
 /// Type of a program header that points to notes.
@@ -135,11 +119,7 @@ const PT_NOTE: u32 = 4;
 const MAX_TABLE_BYTES: u64 = 1 << 20;
 
 /// Whether the file at `path` is a 64-bit ELF file with a note whose owner is `owner`.
-fn has_note(path: &Path, owner: &str) -> bool {
-    find_note(path, owner).unwrap_or(false)
-}
-
-fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
+fn has_note(path: &Path, owner: &str) -> std::io::Result<bool> {
     let mut file = File::open(path)?;
     let mut header = [0u8; 64];
     file.read_exact(&mut header)?;
@@ -147,14 +127,15 @@ fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
     if header[..5] != *b"\x7fELF\x02" {
         return Ok(false);
     }
-    let entry_bytes = u64::from(read_u16(&header, 54));
-    let table_bytes = entry_bytes * u64::from(read_u16(&header, 56));
-    let table = read_section(&mut file, read_u64(&header, 32), table_bytes)?;
+    let u16_at = |offset| u64::from(u16::from_ne_bytes(bytes_at(&header, offset)));
+    let u64_at = |bytes: &[u8], offset| u64::from_ne_bytes(bytes_at(bytes, offset));
+    let entry_bytes = u16_at(54);
+    let table = read_section(&mut file, u64_at(&header, 32), entry_bytes * u16_at(56))?;
     for entry in table.chunks_exact((entry_bytes as usize).max(1)) {
         if entry.len() < 56 || read_u32(entry, 0) != PT_NOTE {
             continue;
         }
-        let notes = read_section(&mut file, read_u64(entry, 8), read_u64(entry, 32))?;
+        let notes = read_section(&mut file, u64_at(entry, 8), u64_at(entry, 32))?;
         if note_owners(&notes).any(|note_owner| note_owner == owner.as_bytes()) {
             return Ok(true);
         }
@@ -182,20 +163,14 @@ fn note_owners(notes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn read_u16(bytes: &[u8], offset: usize) -> u16 {
-    u16::from_ne_bytes([bytes[offset], bytes[offset + 1]])
-}
-
 fn read_u32(bytes: &[u8], offset: usize) -> u32 {
-    let mut buffer = [0; 4];
-    buffer.copy_from_slice(&bytes[offset..offset + 4]);
-    u32::from_ne_bytes(buffer)
+    u32::from_ne_bytes(bytes_at(bytes, offset))
 }
 
-fn read_u64(bytes: &[u8], offset: usize) -> u64 {
-    let mut buffer = [0; 8];
-    buffer.copy_from_slice(&bytes[offset..offset + 8]);
-    u64::from_ne_bytes(buffer)
+fn bytes_at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let mut found = [0; N];
+    found.copy_from_slice(&bytes[offset..offset + N]);
+    found
 }
 
 /// Default flags of every file. Flags of the file or variant follow these and take precedence.
@@ -208,46 +183,33 @@ const FLAGS_PREFIX: &str = "// speedwell: flags ";
 pub struct CppHarness;
 
 impl LanguageHarness for CppHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
-        let source = &request.source;
-        match build_benchmark(source, &request.program, &request.variant, RunLayout::default()) {
-            Ok((built, _)) => {
-                let mut plain = plain_command(&built, source);
-                plain.environment = request.variant.environment.clone();
-                let spec = with_channel(plain.clone());
-                let listing = plain.args(["--list"]);
-                describe_file(request, &spec, &listing, &request.draft_job())
-            }
-            Err(compile_failure) => compile_failure.into_description(source),
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
+        let DescribeRequest { source, program, variant, .. } = request;
+        let (built, _) = build_benchmark(source, program, variant, RunLayout::default())?;
+        let mut plain = plain_command(&built, source);
+        plain.environment = variant.environment.clone();
+        let spec = with_channel(plain.clone());
+        describe_file(request, &spec, &plain.args(["--list"]), &request.draft_job())
+    }
+
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let (built, linking) = build_for_run(setting)?;
+        let mut attempt = perform_program(setting, plain_command(&built, &setting.job.source))
+            .unwrap_or_else(|failure| RunOutcome::from_failure(failure, setting));
+        // The linked program no longer exists when a user reads the failure.
+        if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
+            failure.replay = format!("{} && {}", linking.link_command, failure.replay);
         }
+        Ok(attempt.with_linking(linking))
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        match build_benchmark(&job.source, &setting.program, setting.variant, setting.layout) {
-            Ok((built, linking)) => {
-                let plain = plain_command(&built, &job.source);
-                let mut attempt = perform_program(job, setting, plain);
-                // The linked program no longer exists when a user reads the failure.
-                if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
-                    failure.replay = format!("{} && {}", linking.link_command, failure.replay);
-                }
-                attempt.with_linking(linking)
-            }
-            Err(compile_failure) => compile_failure.into_outcome(job, setting),
-        }
+    fn prepare_job(&self, setting: &RunContext<'_>) {
+        let _ = build_for_run(setting);
     }
+}
 
-    fn prepare_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) {
-        let _ = build_benchmark(&job.source, &setting.program, setting.variant, setting.layout);
-    }
-
-    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        default_compiler(SnippetLanguage::Cpp)
-    }
-
-    fn divides_runs(&self) -> bool {
-        true
-    }
+fn build_for_run(setting: &RunContext<'_>) -> Result<LinkedProgram, HarnessFailure> {
+    build_benchmark(&setting.job.source, &setting.program, setting.variant, setting.layout)
 }
 
 /// Builds the program of `source` under `variant`. The harness takes far longer to compile than
@@ -258,8 +220,8 @@ fn build_benchmark(
     compiler: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
-    let header = unpack_harness(&sources::CPP)?;
+) -> Result<LinkedProgram, HarnessFailure> {
+    let header = sources::CPP.folder()?;
     let default_flags = DEFAULT_FLAGS.map(str::to_owned).into_iter();
     // In `CXX='ccache g++'`, the words after the first are arguments of every compiler call.
     let compiler_words = variable_words("CXX", &[]).into_iter().skip(1);
@@ -307,41 +269,19 @@ fn read_flags(file: &Path) -> Vec<String> {
 pub struct PythonHarness;
 
 impl LanguageHarness for PythonHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
-        let source = &request.source;
-        let (spec, mut plain) = match build_commands(source, &request.program, &request.variant) {
-            Ok(specs) => specs,
-            Err(cause) => {
-                let spec = ProcessSpec::new(&request.program);
-                return description_failure(source, cause, &spec, None);
-            }
-        };
-        plain.arguments.push("--list".into());
-        describe_file(request, &spec, &plain, &request.draft_job())
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
+        let DescribeRequest { source, program, variant, .. } = request;
+        let (spec, plain) = build_commands(source, program, variant)?;
+        describe_file(request, &spec, &plain.args(["--list"]), &request.draft_job())
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        let (mut spec, mut plain) =
-            match build_commands(&job.source, &setting.program, setting.variant) {
-                Ok(specs) => specs,
-                Err(cause) => {
-                    let spec = ProcessSpec::new(&setting.program);
-                    return RunOutcome::unsupported(&spec, &cause.to_string(), job, setting);
-                }
-            };
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let job = setting.job;
+        let (mut spec, mut plain) = build_commands(&job.source, &setting.program, setting.variant)?;
         spec.limit = setting.limit();
         spec.pin = setting.pin.cloned();
         plain.limit = setting.limit();
-        plain.arguments.extend(case_arguments(job));
-        perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
-    }
-
-    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        PathBuf::from("python3")
-    }
-
-    fn divides_runs(&self) -> bool {
-        true
+        perform_case(setting, &spec, &plain.args(case_arguments(job)))
     }
 }
 
@@ -351,19 +291,16 @@ fn build_commands(
     source: &BenchmarkSource,
     program: &Path,
     variant: &Variant,
-) -> Result<(ProcessSpec, ProcessSpec), FailureCause> {
+) -> Result<(ProcessSpec, ProcessSpec), HarnessFailure> {
     let folder = sources::PYTHON.folder()?;
-    let file = |path: &Path| path.to_string_lossy().into_owned();
-    let mut spec = ProcessSpec::new(program).args(variant.arguments.clone());
-    spec.environment = variant.environment.clone();
-    spec.directory = Some(source.directory.clone());
-    let plain = spec
+    let mut command = plain_command(program, source).args(&variant.arguments);
+    command.environment = variant.environment.clone();
+    let plain = command
         .clone()
-        .args(["-m".into(), "speedwell".into(), file(&source.file)])
+        .args(["-m", "speedwell", &source.file.to_string_lossy()])
         .env("PYTHONPATH", python_path(&folder, variant));
-    spec = spec.args([file(&folder.join("harness.py"))]);
-    spec.channel = ChannelKind::Harness;
-    Ok((spec, plain))
+    let spec = command.args([folder.join("harness.py").to_string_lossy()]);
+    Ok((with_channel(spec), plain))
 }
 
 /// Appends `folder`, which contains the package `speedwell`, to the variant's search path.
@@ -380,8 +317,8 @@ mod tests {
     #[test]
     fn real_programs_have_the_notes_of_their_linker() {
         let own = std::env::current_exe().unwrap();
-        assert!(has_note(&own, "GNU"), "linkers write a build id or an ABI note");
-        assert!(!has_note(&own, "Speedwell"));
+        assert!(has_note(&own, "GNU").unwrap(), "linkers write a build id or an ABI note");
+        assert!(!has_note(&own, "Speedwell").unwrap());
     }
 
     #[test]
@@ -394,10 +331,10 @@ mod tests {
         for content in [&b""[..], b"#!/bin/sh\n", &whole[..100], &wild] {
             let file = folder.path().join("x");
             std::fs::write(&file, content).unwrap();
-            assert!(!has_note(&file, "GNU"));
+            assert!(!has_note(&file, "GNU").unwrap_or(false));
         }
-        assert!(!has_note(folder.path(), "GNU"));
-        assert!(!has_note(Path::new("/nonexistent"), "GNU"));
+        assert!(!has_note(folder.path(), "GNU").unwrap_or(false));
+        assert!(!is_harness(Path::new("/nonexistent")));
     }
 
     #[test]

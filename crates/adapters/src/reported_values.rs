@@ -32,6 +32,16 @@ impl RunResult {
         RunResult { case, samples: Vec::new(), metrics, notes: Vec::new(), check: None, load: None }
     }
 
+    /// Adds the throughput of a section.
+    pub(crate) fn add_throughput(&mut self, value: f64, elapsed_ns: u64, iterations: f64) {
+        self.samples.push(Sample {
+            metric: Arc::from(Metric::THROUGHPUT),
+            value,
+            elapsed_ns: Some(elapsed_ns),
+            iterations: Some(iterations),
+        });
+    }
+
     /// Adds a value that has neither an elapsed time nor a number of iterations.
     pub(crate) fn add_value(&mut self, metric: Metric, value: f64) {
         self.samples.push(Sample {
@@ -40,6 +50,11 @@ impl RunResult {
             elapsed_ns: None,
             iterations: None,
         });
+        self.declare_metric(metric);
+    }
+
+    /// Adds a metric unless there is one of its name.
+    pub(crate) fn declare_metric(&mut self, metric: Metric) {
         if self.metrics.iter().all(|other| other.name != metric.name) {
             self.metrics.push(metric);
         }
@@ -53,11 +68,6 @@ impl RunResult {
             times_ns.iter().for_each(|&value| self.add_value(metric.clone(), value));
         }
     }
-}
-
-/// Builds a failure cause. `reason` is a sentence fragment, such as "reported no finite rate".
-pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
-    FailureCause::Invalid { reason: reason.into() }
 }
 
 /// Largest accepted value. The square of a larger value might overflow, for example in a variance.
@@ -76,7 +86,7 @@ pub fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
         (is_time && value < 0.0)
             .then(|| format!("reported a negative time for '{name}': {value} ns"))
     })?;
-    Some(invalid_cause(reason))
+    Some(FailureCause::invalid(reason))
 }
 
 /// Rejects a measured section that is longer than the lifetime of its process. Such a time cannot
@@ -84,7 +94,7 @@ pub fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
 pub fn check_lifetime(result: &RunResult, wall_ns: u64) -> Option<FailureCause> {
     let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
-    Some(invalid_cause(format!(
+    Some(FailureCause::invalid(format!(
         "reported a section of {longest} ns, but its process ran for only {wall_ns} ns"
     )))
 }
@@ -113,22 +123,20 @@ pub fn observe_rate(
     let mut result = RunResult::new(case, vec![Metric::throughput()]);
     let value = match parse_rate(&rate.rate, &mut result.notes) {
         Ok(value) => value,
-        Err(reason) => return (result, Some(invalid_cause(reason))),
+        Err(reason) => return (result, Some(FailureCause::invalid(reason))),
     };
     if !test && let Some(reason) = find_implausible(value) {
-        return (result, Some(invalid_cause(reason)));
+        return (result, Some(FailureCause::invalid(reason)));
     }
     let value = correct_rate(value, rate, &mut result);
     let iterations = rate.elapsed_ns.map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
-    result.samples.insert(
-        0,
-        Sample {
-            metric: Arc::from(Metric::THROUGHPUT),
-            value,
-            elapsed_ns: rate.elapsed_ns,
-            iterations: iterations.map(f64::round).filter(|count| count.is_finite()),
-        },
-    );
+    let sample = Sample {
+        metric: Arc::from(Metric::THROUGHPUT),
+        value,
+        elapsed_ns: rate.elapsed_ns,
+        iterations: iterations.map(f64::round).filter(|count| count.is_finite()),
+    };
+    result.samples.insert(0, sample);
     let cause = rate.http.as_ref().and_then(|http| add_http_metrics(http, &mut result));
     (result, cause)
 }
@@ -211,7 +219,7 @@ fn add_http_metrics(http: &Json, result: &mut RunResult) -> Option<FailureCause>
     add("http_non2xx", "", non2xx);
     let failed_requests = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
     (failed_requests > 0.0).then(|| {
-        invalid_cause(format!(
+        FailureCause::invalid(format!(
             "{failed_requests} requests failed ({} errors, {} responses other than 2xx), so the rate is invalid",
             errors.unwrap_or(0.0),
             non2xx.unwrap_or(0.0)

@@ -9,62 +9,50 @@
 //! the values that a process computed itself, and `counting.rs` counts instructions.
 
 use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
-use crate::compile::CompileFailure;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind, StartMode, TrialMode,
 };
 use crate::layout::LinkRecord;
 use crate::reported_values::{
-    ReportedRate, RunResult, check_lifetime, find_impossible_value, invalid_cause, observe_rate,
+    ReportedRate, RunResult, check_lifetime, find_impossible_value, observe_rate,
 };
 use crate::wire::{EventLog, ProtocolMessage};
-use speedwell_machine::process::{ProcessEnd, ProcessOutcome, ProcessSpec, run_child, shell_line};
+use speedwell_machine::process::{
+    ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec, run_child, shell_line,
+};
 use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage, Run,
-    Sample, SampleDivision, SampleLength, SessionStep, SteadyRule, StepFailure, ValueKind,
-    VariantWorktree,
+    SampleDivision, SampleLength, SessionStep, SteadyRule, StepFailure, ValueKind, VariantWorktree,
 };
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 /// Describes and performs benchmarks of one language or framework.
 pub trait LanguageHarness: Sync {
     /// Finds the cases of a file without measuring anything.
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription;
+    ///
+    /// # Errors
+    /// Returns why there are no cases.
+    fn describe_source(&self, _request: &DescribeRequest) -> DescribeResult {
+        // Snippets do not describe themselves: the caller creates their jobs.
+        Ok(BenchmarkDescription::default())
+    }
 
-    /// Executes one job in a fresh process.
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
+    /// Executes the job of the run in a fresh process.
+    ///
+    /// # Errors
+    /// Returns why the job was not executed.
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure>;
 
     /// Builds in advance what [`LanguageHarness::perform_job`] needs. Before several runs start at
     /// the same time, this is called for each run in turn. Failures are reported when the job is
     /// performed.
-    fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
-
-    /// Returns the program to start for variants that do not name one.
-    fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
-
-    /// Whether a variant's program may be queried for its version. A benchmark program might
-    /// interpret this query as a command to measure.
-    fn has_version(&self, _source: &BenchmarkSource) -> bool {
-        true
-    }
-
-    /// Whether the harness divides a run into samples as `--samples`, `--time`, `--iterations` and
-    /// `--warmup` request.
-    fn divides_runs(&self) -> bool {
-        false
-    }
-
-    /// Whether the harness can record a series from the first iteration on.
-    fn records_series(&self) -> bool {
-        self.divides_runs()
-    }
+    fn prepare_job(&self, _setting: &RunContext<'_>) {}
 }
 
 /// Lines of stderr kept with a failure.
-const TAIL_LINES: usize = 20;
+pub(super) const TAIL_LINES: usize = 20;
 
 /// Outcome of one execution: the report and the resource usage of the process, if it was started,
 /// and the reason for a failure.
@@ -98,22 +86,23 @@ impl RunOutcome {
     /// Creates the result of a finished process. `report_fault` is the fault in its report, if any.
     /// The exit status takes precedence, because it explains a faulty report.
     pub(super) fn from_process(
-        spec: &ProcessSpec,
+        replay: &ProcessSpec,
         outcome: &ProcessOutcome,
         results: impl IntoIterator<Item = RunResult>,
         report_fault: Option<FailureCause>,
-        job: &BenchmarkJob,
         setting: &RunContext<'_>,
     ) -> RunOutcome {
         let mut observations: Vec<RunResult> = results.into_iter().collect();
         let find_impossible = || observations.iter().find_map(find_impossible_value);
-        let cause = outcome.failure_cause(spec.limit).or(report_fault).or_else(find_impossible);
-        observations.iter_mut().for_each(|result| result.notes.extend(exit_notes(outcome)));
+        let cause = outcome.failure_cause(replay.limit).or(report_fault).or_else(find_impossible);
+        let remark = "The process did not exit after reporting and was stopped.".to_owned();
+        let lingered = (outcome.ended == ProcessEnd::Lingered).then_some(remark);
+        let notes: Vec<String> = lingered.into_iter().chain(outcome.describe_leftovers()).collect();
+        observations.iter_mut().for_each(|result| result.notes.extend_from_slice(&notes));
+        let failure = cause.map(|cause| HarnessFailure::of_process(cause, outcome));
         RunOutcome {
             observations,
-            failure: cause.map(|cause| {
-                run_failure(cause, outcome.stderr.last_lines(TAIL_LINES), spec, job, setting)
-            }),
+            failure: failure.map(|failure| failure.with_replay(replay).in_run(setting)),
             interrupted: outcome.ended == ProcessEnd::Interrupted,
             started_unix_ms: outcome.started_unix_ms,
             wall_ns: outcome.wall_ns,
@@ -123,25 +112,13 @@ impl RunOutcome {
         }
     }
 
-    /// Creates the result of a process that could not be started.
-    pub(super) fn start_failed(
-        spec: &ProcessSpec,
-        error: &std::io::Error,
-        job: &BenchmarkJob,
-        setting: &RunContext<'_>,
-    ) -> RunOutcome {
-        let reason = start_reason(spec, error);
-        RunOutcome::without_process(FailureCause::Start { reason }, spec, job, setting)
-    }
-
-    /// Creates the result of a job that was not started, because it cannot be performed.
-    pub(super) fn unsupported(
-        spec: &ProcessSpec,
-        reason: &str,
-        job: &BenchmarkJob,
-        setting: &RunContext<'_>,
-    ) -> RunOutcome {
-        RunOutcome::without_process(invalid_cause(reason), spec, job, setting)
+    /// Creates the outcome of a run whose job was not executed.
+    pub(super) fn from_failure(failure: HarnessFailure, setting: &RunContext<'_>) -> RunOutcome {
+        RunOutcome {
+            interrupted: failure.interrupted,
+            failure: Some(failure.in_run(setting)),
+            ..RunOutcome::default()
+        }
     }
 
     /// Attributes the outcome of a variant's own job to the case that the variants share.
@@ -161,26 +138,6 @@ impl RunOutcome {
         self.linking = linking;
         self
     }
-
-    fn without_process(
-        cause: FailureCause,
-        spec: &ProcessSpec,
-        job: &BenchmarkJob,
-        setting: &RunContext<'_>,
-    ) -> RunOutcome {
-        let failure = run_failure(cause, String::new(), spec, job, setting);
-        RunOutcome { failure: Some(failure), ..RunOutcome::default() }
-    }
-}
-
-/// Notes on how the process ended.
-fn exit_notes(outcome: &ProcessOutcome) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if outcome.ended == ProcessEnd::Lingered {
-        remarks.push("The process did not exit after reporting and was stopped.".to_owned());
-    }
-    remarks.extend(outcome.describe_leftovers());
-    remarks
 }
 
 /// Explains why a program could not be started. The explanation contains the program's name.
@@ -188,89 +145,108 @@ pub(super) fn start_reason(spec: &ProcessSpec, error: &std::io::Error) -> String
     format!("'{}': {error}", spec.program.display())
 }
 
-/// Builds the failure of an execution.
-pub(super) fn run_failure(
-    cause: FailureCause,
-    stderr_tail: String,
+/// Starts a process and exchanges messages with it. With the command `replay`, a user can repeat a
+/// failure.
+///
+/// # Errors
+/// Fails if the process cannot be started.
+pub(super) fn converse(
     spec: &ProcessSpec,
-    job: &BenchmarkJob,
-    setting: &RunContext<'_>,
-) -> StepFailure {
-    StepFailure {
-        step: SessionStep::Run,
-        benchmark: job.source.name.clone(),
-        case: Some(job.label.clone()),
-        variant: Some(setting.variant.name.clone()),
-        slot: Some(setting.slot),
-        cause,
-        stderr_tail,
-        replay: shell_line(spec),
+    replay: &ProcessSpec,
+    conversation: &mut dyn ChildConversation,
+) -> Result<ProcessOutcome, HarnessFailure> {
+    run_child(spec, conversation).map_err(|error| HarnessFailure::not_started(replay, &error))
+}
+
+/// Why a file was not described, a job was not executed, or a command was not answered.
+#[derive(Debug, Clone)]
+pub struct HarnessFailure {
+    /// Cause of the failure.
+    pub cause: FailureCause,
+    /// Last lines of the process's stderr, or first lines of the compiler's output.
+    pub output: String,
+    /// Shell line that repeats the failed command; empty if there is none.
+    pub replay: String,
+    /// Whether the user interrupted the command.
+    pub interrupted: bool,
+}
+
+/// A description of a source, or why there is none.
+pub type DescribeResult = Result<BenchmarkDescription, HarnessFailure>;
+
+/// Creates a failure without output and without a command that repeats it.
+impl From<FailureCause> for HarnessFailure {
+    fn from(cause: FailureCause) -> HarnessFailure {
+        HarnessFailure { cause, output: String::new(), replay: String::new(), interrupted: false }
     }
 }
 
-/// Builds a description that records why describing the source failed.
-pub(super) fn description_failure(
-    source: &BenchmarkSource,
-    cause: FailureCause,
-    spec: &ProcessSpec,
-    outcome: Option<&ProcessOutcome>,
-) -> BenchmarkDescription {
-    let tail = outcome.map(|o| o.stderr.last_lines(TAIL_LINES)).unwrap_or_default();
-    let failure =
-        StepFailure { replay: shell_line(spec), ..describing_failure(source, cause, tail) };
-    BenchmarkDescription { failure: Some(failure), ..BenchmarkDescription::default() }
-}
-
-/// Builds the failure of a description, without the command that repeats it.
-pub(super) fn describing_failure(
-    source: &BenchmarkSource,
-    cause: FailureCause,
-    stderr_tail: String,
-) -> StepFailure {
-    StepFailure {
-        step: SessionStep::Describe,
-        benchmark: source.name.clone(),
-        case: None,
-        variant: None,
-        slot: None,
-        cause,
-        stderr_tail,
-        replay: String::new(),
+impl HarnessFailure {
+    /// Creates the failure of something that cannot be done. `reason` is a sentence fragment.
+    pub(crate) fn invalid(reason: impl Into<String>) -> HarnessFailure {
+        FailureCause::invalid(reason).into()
     }
-}
 
-impl CompileFailure {
-    /// Converts the failed compilation to a description that records why describing the source
-    /// failed.
-    pub(crate) fn into_description(self, source: &BenchmarkSource) -> BenchmarkDescription {
-        BenchmarkDescription {
-            failure: Some(StepFailure {
-                replay: self.replay,
-                ..describing_failure(source, self.cause, self.output)
-            }),
-            ..BenchmarkDescription::default()
+    /// Creates the failure of a program that cannot be started.
+    pub(crate) fn start_failed(reason: String) -> HarnessFailure {
+        FailureCause::Start { reason }.into()
+    }
+
+    /// Creates the failure of the program of `spec`, which cannot be started.
+    pub(crate) fn not_started(spec: &ProcessSpec, error: &std::io::Error) -> HarnessFailure {
+        HarnessFailure::start_failed(start_reason(spec, error)).with_replay(spec)
+    }
+
+    /// Creates the failure of a process that has ended.
+    pub(crate) fn of_process(cause: FailureCause, outcome: &ProcessOutcome) -> HarnessFailure {
+        HarnessFailure { output: outcome.stderr.last_lines(TAIL_LINES), ..cause.into() }
+    }
+
+    /// Creates the failure of a compiler that ended like `outcome` and printed `output`. `message`
+    /// is its first error.
+    pub(crate) fn of_compiler(
+        spec: &ProcessSpec,
+        outcome: &ProcessOutcome,
+        message: &str,
+        output: String,
+    ) -> HarnessFailure {
+        let cause = match outcome.ended {
+            ProcessEnd::Exit(_) => FailureCause::invalid(format!("does not compile: {message}")),
+            _ => outcome.failure_cause(spec.limit).unwrap_or(FailureCause::Silent),
+        };
+        let interrupted = outcome.ended == ProcessEnd::Interrupted;
+        HarnessFailure { output, interrupted, ..cause.into() }
+    }
+
+    /// Adds the command that repeats the failure.
+    pub(crate) fn with_replay(self, replay: &ProcessSpec) -> HarnessFailure {
+        HarnessFailure { replay: shell_line(replay), ..self }
+    }
+
+    /// Converts to the failure of a run.
+    pub(super) fn in_run(self, setting: &RunContext<'_>) -> StepFailure {
+        StepFailure {
+            step: SessionStep::Run,
+            case: Some(setting.job.label.clone()),
+            variant: Some(setting.variant.name.clone()),
+            slot: Some(setting.slot),
+            ..self.in_description(&setting.job.source)
         }
     }
 
-    /// Converts the failed compilation to the outcome of a run that needed the program.
-    pub(crate) fn into_outcome(self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        let spec = ProcessSpec::new(&setting.program);
-        let failure = run_failure(self.cause, self.output, &spec, job, setting);
-        RunOutcome {
-            interrupted: self.interrupted,
-            failure: Some(StepFailure { replay: self.replay, ..failure }),
-            ..RunOutcome::default()
+    /// Converts to the failure of a description.
+    pub(super) fn in_description(self, source: &BenchmarkSource) -> StepFailure {
+        StepFailure {
+            step: SessionStep::Describe,
+            benchmark: source.name.clone(),
+            case: None,
+            variant: None,
+            slot: None,
+            cause: self.cause,
+            stderr_tail: self.output,
+            replay: self.replay,
         }
     }
-}
-
-/// Whether the file or the harness marks start and end of the measured section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LoopOwner {
-    /// The file marks them, and is measured once per process.
-    File,
-    /// The harness marks them. It takes several samples and chooses the number of iterations.
-    Harness,
 }
 
 /// Asks the process of `spec` for the cases of a file. Each case becomes a job: a copy of `draft`,
@@ -281,30 +257,27 @@ pub(super) fn describe_file(
     spec: &ProcessSpec,
     plain: &ProcessSpec,
     draft: &BenchmarkJob,
-) -> BenchmarkDescription {
+) -> DescribeResult {
     let source = &request.source;
     let spec = ProcessSpec { limit: request.limit, ..spec.clone() };
-    let mut message = ProtocolMessage::new("describe")
+    let is_trial = request.selection.trial != TrialMode::No;
+    let message = ProtocolMessage::new("describe")
         .with("id", 2)
         .with("path", source.file.display())
         .with("root", source.root.display())
-        .with_list("args", &request.assignments());
-    if request.selection.trial != TrialMode::No {
-        message = message.with("test", 1);
-    }
+        .with_list("args", &request.assignments())
+        .with_some("test", is_trial.then_some(1));
     let mut events = EventLog::new([message]);
-    match cache::ask_cached(&spec, &mut events, dependencies_in) {
-        Err(error) => {
-            let reason = start_reason(&spec, &error);
-            description_failure(source, FailureCause::Start { reason }, plain, None)
-        }
-        Ok(outcome) => {
-            match events.error_cause().or_else(|| outcome.as_ref()?.failure_cause(spec.limit)) {
-                Some(cause) => description_failure(source, cause, plain, outcome.as_ref()),
-                None => to_description(request, &events, draft),
-            }
-        }
-    }
+    let outcome = cache::ask_cached(&spec, plain, &mut events, dependencies_in)?;
+    let process_cause = || outcome.as_ref()?.failure_cause(spec.limit);
+    let Some(cause) = events.error_cause().or_else(process_cause) else {
+        return Ok(to_description(request, &events, draft));
+    };
+    let failure = match &outcome {
+        Some(outcome) => HarnessFailure::of_process(cause, outcome),
+        None => cause.into(),
+    };
+    Err(failure.with_replay(plain))
 }
 
 /// Extracts the dependencies of a description from the last event, if the language reports them.
@@ -320,43 +293,36 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     })
 }
 
-/// Performs one case in the process of `spec`. `plain` is the command with which a user can repeat
-/// it.
+/// Performs the job in the process of `spec`. `plain` is the command with which a user can repeat
+/// it. A JavaScript file marks the measured section itself, and is measured once per process. For
+/// other languages, the harness marks it, and takes several samples.
 pub(super) fn perform_case(
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
     spec: &ProcessSpec,
     plain: &ProcessSpec,
-    owner: LoopOwner,
-) -> RunOutcome {
+) -> Result<RunOutcome, HarnessFailure> {
     let worktree = setting.variant.worktree.as_ref();
+    let is_javascript = setting.job.source.kind == SourceKind::Node;
     // A trial only checks whether the case works.
-    let mut run_message = if owner == LoopOwner::File || job.test {
+    let run_message = if is_javascript || setting.job.test {
         run_case().with("mode", "once")
     } else {
         samples_message(&setting.samples, setting.is_series)
     };
-    if let Some(checkout) = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok())
-    {
-        run_message = run_message.with("modules_below", checkout.display());
+    let checkout = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok());
+    let run_message =
+        run_message.with_some("modules_below", checkout.as_ref().map(|path| path.display()));
+    let mut events = EventLog::new([load_message(setting), run_message]);
+    let outcome = converse(&setting.layout.apply_to(spec), spec, &mut events)?;
+    let (mut result, fault) = observe_case(setting.job, &events);
+    if let (Some(result), Some(worktree)) = (&mut result, worktree) {
+        result.notes.extend(stray_note(&events, worktree));
     }
-    let mut events = EventLog::new([load_message(job, setting), run_message]);
-    match run_child(&setting.layout.apply_to(spec), &mut events) {
-        Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
-        Ok(outcome) => {
-            let (mut result, fault) = observe_case(job, &events);
-            if let (Some(result), Some(worktree)) = (&mut result, worktree) {
-                result.notes.extend(stray_note(&events, worktree));
-            }
-            // Other kinds of sources are not checked: their benchmarks may report times that they
-            // did not measure themselves, for example times of a device.
-            let is_clocked = job.source.kind == SourceKind::Node;
-            let wall_ns = outcome.wall_ns;
-            let fault =
-                fault.or_else(|| check_lifetime(result.as_ref().filter(|_| is_clocked)?, wall_ns));
-            RunOutcome::from_process(plain, &outcome, result, fault, job, setting)
-        }
-    }
+    // Files in other languages are not checked: their benchmarks may report times that they did not
+    // measure themselves, for example times of a device.
+    let clocked = result.as_ref().filter(|_| is_javascript);
+    let fault = fault.or_else(|| check_lifetime(clocked?, outcome.wall_ns));
+    Ok(RunOutcome::from_process(plain, &outcome, result, fault, setting))
 }
 
 /// Returns a note if the process loaded modules from the user's checkout instead of the worktree.
@@ -376,19 +342,16 @@ fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
     (!checkout_files.is_empty()).then(|| Run::stray_note(&checkout_files))
 }
 
-pub(super) fn load_message(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProtocolMessage {
+pub(super) fn load_message(setting: &RunContext<'_>) -> ProtocolMessage {
+    let job = setting.job;
     let mut message = ProtocolMessage::new("load")
         .with("id", 2)
         .with("job", "case")
         .with("form", "case")
         .with("path", job.source.file.display())
-        .with("root", job.source.root.display());
-    if let Some(benchmark) = job.benchmark_under(&setting.variant.name) {
-        message = message.with("benchmark", benchmark);
-    }
-    if job.test {
-        message = message.with("test", 1);
-    }
+        .with("root", job.source.root.display())
+        .with_some("benchmark", job.benchmark_under(&setting.variant.name))
+        .with_some("test", job.test.then_some(1));
     for word in &job.arguments {
         if let Some((name, value)) = word.split_once('=') {
             message = message.with(format!("value.{name}"), value);
@@ -421,7 +384,7 @@ fn to_description(
     draft: &BenchmarkJob,
 ) -> BenchmarkDescription {
     let mut description = BenchmarkDescription::default();
-    let described = events.events_of("described").next();
+    let described = events.first("described");
     for list in ["files", "loaded"] {
         let files = described.map(|described| described.list(list)).unwrap_or_default();
         description.loaded.extend(files.into_iter().map(Into::into));
@@ -444,26 +407,18 @@ fn to_description(
         let cases = events.events_of("case").filter(|case| case.get("benchmark") == name);
         description.jobs.extend(cases.map(|case| parse_job(case, benchmark, &draft)));
     }
-    let versions = events.first("described").map(|described| described.list("versions"));
-    description.versions = versions
-        .iter()
-        .flatten()
-        .filter_map(|word| word.split_once('='))
-        .map(|(name, version)| (name.to_owned(), version.to_owned()))
-        .collect();
-    if description.jobs.is_empty() && events.first("described").is_some() {
-        description.warnings.push(no_cases_warning(&request.source, events));
+    let versions = described.map(|described| described.list("versions")).unwrap_or_default();
+    let pairs = versions.iter().filter_map(|word| word.split_once('='));
+    description.versions =
+        pairs.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
+    if description.jobs.is_empty() && described.is_some() {
+        let name = &request.source.name;
+        description.warnings.push(match events.first("benchmark") {
+            Some(_) => format!("'{name}' has no cases: its own filter excludes all of them."),
+            None => format!("'{name}' declares no benchmark."),
+        });
     }
     description
-}
-
-/// Explains why a file has no cases although describing it succeeded.
-fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
-    let name = &source.name;
-    match events.first("benchmark") {
-        Some(_) => format!("'{name}' has no cases: its own filter excludes all of them."),
-        None => format!("'{name}' declares no benchmark."),
-    }
 }
 
 /// Returns the declared kind of a parameter.
@@ -522,7 +477,7 @@ pub(super) fn observe_case(
     let results = events.events_of("timed").count() + events.events_of("once").count();
     if results > 1 {
         let reason = format!("reported {results} results for one run; expected one");
-        return (None, Some(invalid_cause(reason)));
+        return (None, Some(FailureCause::invalid(reason)));
     }
     if let Some(timed) = events.first("timed") {
         return observe_timed(case, timed, events);
@@ -556,7 +511,7 @@ pub(super) fn observe_case(
     };
     let failed_requests = metric_value("http_errors") + metric_value("http_non2xx");
     let failure = format!("had {failed_requests} failed requests, so the rate is invalid");
-    let failure = (failed_requests > 0.0).then(|| invalid_cause(failure));
+    let failure = (failed_requests > 0.0).then(|| FailureCause::invalid(failure));
     (Some(result), events.error_cause().or(fault).or(failure))
 }
 
@@ -582,22 +537,19 @@ fn observe_timed(
         || counts.is_empty()
         || !timed.list("cpu_ns").is_empty() && cpu_times.len() != times.len();
     let mut each_cpu_ns = Vec::new();
-    let mut fault = is_invalid.then(|| invalid_cause("reported samples that are not numbers"));
+    let mut fault =
+        is_invalid.then(|| FailureCause::invalid("reported samples that are not numbers"));
     for (index, &elapsed_ns) in times.iter().enumerate() {
         // There is one count per sample, or a single count for all samples.
         let count = counts.get(index).or(counts.first()).copied().unwrap_or(0);
         let iterations = count as f64 * workers;
         if elapsed_ns == 0 || iterations == 0.0 {
             let reason = format!("reported {iterations} iterations in {elapsed_ns} ns");
-            fault = fault.or(Some(invalid_cause(reason)));
+            fault = fault.or(Some(FailureCause::invalid(reason)));
             continue;
         }
-        result.samples.push(Sample {
-            metric: Arc::from(Metric::THROUGHPUT),
-            value: iterations / elapsed_ns as f64 * 1e9,
-            elapsed_ns: Some(elapsed_ns),
-            iterations: Some(iterations),
-        });
+        let per_s = iterations / elapsed_ns as f64 * 1e9;
+        result.add_throughput(per_s, elapsed_ns, iterations);
         let cpu_ns = cpu_times.get(index);
         each_cpu_ns.extend(cpu_ns.map(|&cpu_ns| cpu_ns as f64 / iterations));
     }
@@ -642,7 +594,6 @@ pub(super) fn add_metric(result: &mut RunResult, event: &ProtocolMessage) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_machine::process::ChildConversation;
 
     fn observe_lines(lines: &[&str]) -> (RunResult, Option<FailureCause>) {
         let mut events = EventLog::new([]);

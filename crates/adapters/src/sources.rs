@@ -5,14 +5,14 @@
 //! Node.js takes time for every file it opens, so files that each sample needs are also unpacked as
 //! a single bundle.
 
-use crate::cache::{self, TextFingerprint, cache_folder};
+use crate::cache::{self, cache_folder, hash_name};
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use speedwell_model::FailureCause;
 use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 /// Returns the path of this program. Programs that embed this library specify the path in
 /// `$SPEEDWELL_PROGRAM`. Without this variable, returns the path of the running program, or
@@ -34,21 +34,13 @@ pub struct HarnessSources {
     folders: &'static [(&'static str, Dir<'static>)],
     /// Folders whose scripts are bundled; the empty name stands for scripts outside all folders.
     bundled_folders: &'static [&'static str],
-    // Locked while unpacking, because several threads may need the harness at once.
-    unpacked: Mutex<Option<PathBuf>>,
+    unpacked: OnceLock<Result<PathBuf, FailureCause>>,
 }
 
 /// Embeds a file of a harness in `languages`, under its name.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
         ($name, include_str!(concat!("../languages/", $folder, "/", $name)))
-    };
-}
-
-/// Embeds a folder of a harness. `$name` is the name of the folder where it is unpacked.
-macro_rules! folder {
-    ($name:literal, $path:tt) => {
-        ($name, include_dir!($path))
     };
 }
 
@@ -63,43 +55,43 @@ pub static NODE: HarnessSources = HarnessSources::new(
         file!("node", "register.cjs"),
         file!("node", "package.json"),
     ],
-    &[folder!("lib", "$CARGO_MANIFEST_DIR/languages/node/lib")],
+    &[("lib", include_dir!("$CARGO_MANIFEST_DIR/languages/node/lib"))],
 )
 .with_bundle(&["", "lib", "lib/harness", "lib/probe"]);
 
 /// The C++ header, the harness in `main.cpp`, and `code.hpp` for snippets.
 pub static CPP: HarnessSources =
-    HarnessSources::new("cpp", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")]);
+    HarnessSources::new("cpp", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/cpp"))]);
 
 /// Harness for C snippets. Together with `code.hpp` from [`CPP`], it is also the harness for C++
 /// snippets.
 pub static C: HarnessSources =
-    HarnessSources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
+    HarnessSources::new("c", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/c"))]);
 
 /// Harness for Rust snippets: a crate.
 pub static RUST: HarnessSources =
-    HarnessSources::new("rust", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/rust")]);
+    HarnessSources::new("rust", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/rust"))]);
 
 /// Harness for Go snippets: a module.
 pub static GO: HarnessSources =
-    HarnessSources::new("go", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/go")]);
+    HarnessSources::new("go", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/go"))]);
 
 /// Harness for Java snippets: a package.
 pub static JAVA: HarnessSources =
-    HarnessSources::new("java", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/java")]);
+    HarnessSources::new("java", &[], &[("", include_dir!("$CARGO_MANIFEST_DIR/languages/java"))]);
 
 /// The Python harness.
 pub static PYTHON: HarnessSources = HarnessSources::new(
     "python",
     &[file!("python", "harness.py")],
-    &[folder!("speedwell", "$CARGO_MANIFEST_DIR/languages/python/speedwell")],
+    &[("speedwell", include_dir!("$CARGO_MANIFEST_DIR/languages/python/speedwell"))],
 );
 
 /// The Erlang application, whose harness measures Elixir as well.
 pub static ERLANG: HarnessSources = HarnessSources::new(
     "erlang",
     &[],
-    &[folder!("src", "$CARGO_MANIFEST_DIR/languages/erlang/src")],
+    &[("src", include_dir!("$CARGO_MANIFEST_DIR/languages/erlang/src"))],
 );
 
 /// Scripts that record the modules loaded while benchmarks are listed.
@@ -115,7 +107,7 @@ impl HarnessSources {
         files: &'static [(&'static str, &'static str)],
         folders: &'static [(&'static str, Dir<'static>)],
     ) -> HarnessSources {
-        HarnessSources { name, files, folders, bundled_folders: &[], unpacked: Mutex::new(None) }
+        HarnessSources { name, files, folders, bundled_folders: &[], unpacked: OnceLock::new() }
     }
 
     const fn with_bundle(mut self, folders: &'static [&'static str]) -> HarnessSources {
@@ -128,15 +120,11 @@ impl HarnessSources {
     /// # Errors
     /// Fails if the cache folder cannot be written.
     pub fn folder(&self) -> Result<PathBuf, FailureCause> {
-        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = &*unpacked {
-            return Ok(folder.clone());
-        }
-        let content = self.unpacked_files();
-        let folder = unpack_harness(self.name, &content, &cache_folder())
-            .map_err(|error| FailureCause::Start { reason: format!("{error:#}") })?;
-        *unpacked = Some(folder.clone());
-        Ok(folder)
+        let unpack = || {
+            let unpacked = unpack_harness(self.name, &self.unpacked_files(), &cache_folder());
+            unpacked.map_err(|error| FailureCause::Start { reason: format!("{error:#}") })
+        };
+        self.unpacked.get_or_init(unpack).clone()
     }
 
     /// Returns all files to unpack.
@@ -162,6 +150,7 @@ impl HarnessSources {
 }
 
 /// An unpacked file.
+#[derive(Hash)]
 struct UnpackedFile {
     name: PathBuf,
     content: Cow<'static, [u8]>,
@@ -186,7 +175,7 @@ fn bundle_scripts(content: &[UnpackedFile], folders: &[&str]) -> UnpackedFile {
 
 /// Unpacks a harness below `cache`, under a name that depends on its content.
 fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow::Result<PathBuf> {
-    let folder = cache.join(format!("harness-{name}-{:016x}", hash_files(content)));
+    let folder = cache.join(format!("harness-{name}-{}", hash_name(&content)));
     if folder.is_dir() {
         return Ok(folder);
     }
@@ -197,27 +186,20 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
         )
     })?;
     cache::remove_drafts(cache);
-    // The folder is written under a temporary name and renamed atomically, because two processes
-    // may unpack at once.
-    let draft = cache.join(format!("draft-{name}-{}", std::process::id()));
-    write_files(content, &draft)
-        .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))?;
-    if fs::rename(&draft, &folder).is_err() {
-        let _ = fs::remove_dir_all(&draft);
-    }
+    let write_files = |draft: &Path| -> std::io::Result<()> {
+        for file in content {
+            let path = draft.join(&file.name);
+            fs::create_dir_all(path.parent().unwrap_or(draft))?;
+            fs::write(path, &file.content)?;
+        }
+        Ok(())
+    };
+    cache::fill_folder(&folder, |draft| {
+        write_files(draft)
+            .with_context(|| format!("cannot unpack the {name} harness to '{}'", draft.display()))
+    })?;
     anyhow::ensure!(folder.is_dir(), "cannot unpack the {name} harness to '{}'", folder.display());
     Ok(folder)
-}
-
-fn write_files(content: &[UnpackedFile], target: &Path) -> std::io::Result<()> {
-    for file in content {
-        let path = target.join(&file.name);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write(path, &file.content)?;
-    }
-    Ok(())
 }
 
 /// Returns every file in the folder, except compiled Python.
@@ -229,16 +211,6 @@ fn embedded_files<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
         }
     }
     found
-}
-
-/// Hashes names and contents of the sources.
-fn hash_files(content: &[UnpackedFile]) -> u64 {
-    let mut fingerprint = TextFingerprint::default();
-    for file in content {
-        fingerprint.add(file.name.as_os_str().as_encoded_bytes());
-        fingerprint.add(&file.content);
-    }
-    fingerprint.value()
 }
 
 #[cfg(test)]

@@ -32,6 +32,14 @@ impl ProtocolMessage {
         self
     }
 
+    /// Adds a field if there is a value.
+    pub fn with_some(self, key: &str, value: Option<impl fmt::Display>) -> ProtocolMessage {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
     /// Adds a list. Commas within items are escaped; in plain values, they are not.
     pub fn with_list<'a>(
         mut self,
@@ -81,8 +89,7 @@ impl ProtocolMessage {
         for (key, value) in next.fields {
             match self.fields.iter_mut().find(|(existing_key, _)| *existing_key == key) {
                 Some((_, existing)) if *existing != value && key != "more" => {
-                    existing.push(',');
-                    existing.push_str(&value);
+                    *existing += &format!(",{value}");
                 }
                 Some(_) => {}
                 None => self.fields.push((key, value)),
@@ -91,22 +98,20 @@ impl ProtocolMessage {
     }
 
     fn raw_value(&self, key: &str) -> Option<&str> {
-        self.fields
-            .iter()
-            .find(|(existing_key, _)| existing_key == key)
-            .map(|(_, value)| value.as_str())
+        self.fields.iter().find(|(existing, _)| existing == key).map(|(_, value)| value.as_str())
     }
 
     /// Parses a line. Returns `None` if it is not a message, because it has no verb or is not
     /// UTF-8.
     pub fn parse(line: &[u8]) -> Option<ProtocolMessage> {
         let mut words = std::str::from_utf8(line).ok()?.split('\t');
-        let verb = words.next().filter(|verb| is_verb(verb))?.to_owned();
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        let verb = words.next().filter(|verb| !verb.is_empty() && verb.bytes().all(is_letter))?;
         let fields = words.filter_map(|word| {
             let (key, value) = word.split_once('=')?;
             Some((key.to_owned(), value.to_owned()))
         });
-        Some(ProtocolMessage { verb, fields: fields.collect() })
+        Some(ProtocolMessage { verb: verb.to_owned(), fields: fields.collect() })
     }
 }
 
@@ -119,10 +124,6 @@ impl fmt::Display for ProtocolMessage {
         }
         out.write_str("\n")
     }
-}
-
-fn is_verb(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
 fn percent_escape(text: &str) -> String {
@@ -138,25 +139,12 @@ fn percent_escape(text: &str) -> String {
 
 /// Reverses [`percent_escape`]; a `%` without two hex digits is left as is.
 fn percent_unescape(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while index < bytes.len() {
-        let hex =
-            bytes.get(index + 1..index + 3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match (bytes[index], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
-            (b'%', Some(byte)) => {
-                plain.push(byte);
-                index += 3;
-            }
-            (byte, _) => {
-                plain.push(byte);
-                index += 1;
-            }
-        }
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        plain.push(byte.unwrap_or(b'%'));
+        plain.extend(&part.as_bytes()[if byte.is_some() { 2 } else { 0 }..]);
     }
     String::from_utf8_lossy(&plain).into_owned()
 }
@@ -165,7 +153,8 @@ fn percent_unescape(text: &str) -> String {
 pub(super) struct EventLog {
     opening: Vec<u8>,
     received: Vec<ProtocolMessage>,
-    shows_output: bool,
+    /// Whether the process's output goes to our stderr; stdout is for results.
+    pub shows_output: bool,
 }
 
 impl EventLog {
@@ -175,11 +164,6 @@ impl EventLog {
         opening.extend(commands.map(|command| command.to_string()));
         opening.push_str(&ProtocolMessage::new("quit").with("id", 9).to_string());
         EventLog { opening: opening.into_bytes(), received: Vec::new(), shows_output: false }
-    }
-
-    /// Forwards the process's output to our stderr if `shows` is true; stdout is for results.
-    pub fn with_output(self, shows: bool) -> EventLog {
-        EventLog { shows_output: shows, ..self }
     }
 
     pub fn all_events(&self) -> impl Iterator<Item = &ProtocolMessage> + Clone {

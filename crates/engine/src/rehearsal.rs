@@ -261,9 +261,8 @@ fn undivided_warning(plan: &SessionPlan) -> Option<String> {
             job.source.name
         ))
     });
-    let divides = |job: &BenchmarkJob| adapters::harness_for(job.source.kind).divides_runs();
     unsupported.or_else(|| {
-        let undivided = plan.jobs.iter().find(|job| !divides(job))?;
+        let undivided = plan.jobs.iter().find(|job| !job.source.kind.divides_runs())?;
         Some(format!(
             "'{}' controls its own measurements: --samples, --time, --iterations and \
              --warmup do not affect it.",

@@ -498,9 +498,7 @@ fn capture_environment(
     };
     let described_program = program_of(&plan.variants[0]);
     let described_versions = &suite.versions;
-    let has_version =
-        |job: &BenchmarkJob| adapters::harness_for(job.source.kind).has_version(&job.source);
-    let asks_version = plan.jobs.iter().all(has_version);
+    let asks_version = plan.jobs.iter().all(|job| adapters::has_version(&job.source));
     let mut programs = Vec::new();
     let mut versions = Vec::new();
     // Snippets that are compared usually have the same program.

@@ -5,7 +5,7 @@ use crate::execution::SessionEnd;
 use crate::{EventListener, PreparedPlan};
 use anyhow::Result;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunOutcome};
+use speedwell_adapters::{RunContext, RunOutcome};
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
 use std::collections::BTreeMap;
@@ -158,13 +158,13 @@ fn run_worker(
         let slot = next_slot.fetch_add(1, Ordering::Relaxed);
         let Some(job) = plan.jobs.get(slot / variants) else { return };
         let variant = &plan.variants[slot % variants];
-        let context = plan.run_context(job, variant, slot as u32);
         let own_job = job.for_variant(&variant.name);
+        let context = RunContext { job: own_job, ..plan.run_context(job, variant, slot as u32) };
         // Sending fails only if the receiver has stopped.
         if sender.send((slot, None)).is_err() {
             return;
         }
-        let outcome = try_job(own_job, &context).attributed_to(job);
+        let outcome = try_job(&context).attributed_to(job);
         if sender.send((slot, Some(Box::new(outcome)))).is_err() {
             return;
         }
@@ -174,16 +174,14 @@ fn run_worker(
 /// Performs a job with the small parameter values of a trial. If that fails, performs it again with
 /// the regular values. Speedwell chose the small values itself, so a conflict between them and
 /// another parameter is not an error in the benchmark file.
-fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
-    let harness = adapters::harness_for(job.source.kind);
-    let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(context.variant), context);
-    let attempt = perform(job);
+fn try_job(context: &RunContext<'_>) -> RunOutcome {
+    let attempt = context.perform();
     let has_failed = |failure: &StepFailure| !failure.cause.is_skip();
-    match &job.measured {
-        Some(measured)
+    match &context.job.measured {
+        Some(job)
             if attempt.failure.as_ref().is_some_and(has_failed) && !is_interrupt_requested() =>
         {
-            perform(measured)
+            RunContext { job, ..context.clone() }.perform()
         }
         _ => attempt,
     }

@@ -11,9 +11,9 @@
 // A benchmark that cannot continue has nothing to print.
 #![allow(clippy::expect_used)]
 
+use speedwell_adapters::KnownAdapters;
 use speedwell_adapters::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{self as adapters, KnownAdapters};
 use speedwell_engine::{ExecutionArgs, PlanRequest};
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, run_child};
 use speedwell_model::{Variant, median};
@@ -167,8 +167,7 @@ fn plan(file: &Path, sets: &[(&str, &str)]) -> SessionPlan {
 /// Measures the process of one sample, without ours.
 fn sample(plan: &SessionPlan) -> ProcessCost {
     let job = &plan.jobs[0];
-    let setting = plan.run_context(job, &plan.variants[0], 0);
-    let attempt = adapters::harness_for(job.source.kind).perform_job(job, &setting);
+    let attempt = plan.run_context(job, &plan.variants[0], 0).perform();
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);
     let usage = attempt.usage.expect("the process was started");
     (seconds(attempt.wall_ns), seconds(usage.cpu_ns()))

@@ -204,8 +204,8 @@ fn search_snippets(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let context = plan.run_context(job, variant, search.slot);
-            failed |= !search.search_snippet(&job.under(variant), &context)?;
+            let job = job.under(variant);
+            failed |= !search.search_snippet(&plan.run_context(&job, variant, search.slot))?;
         }
     }
     let is_interrupted = is_interrupt_requested();
@@ -229,11 +229,11 @@ struct ConcurrencySearch<'a, 'l> {
 impl ConcurrencySearch<'_, '_> {
     /// Runs the search of one snippet. Returns whether the search succeeded. If it fails, the
     /// measurements taken before the failure are kept.
-    fn search_snippet(&mut self, job: &BenchmarkJob, context: &RunContext<'_>) -> Result<bool> {
-        match self.visit_levels(job, context) {
+    fn search_snippet(&mut self, context: &RunContext<'_>) -> Result<bool> {
+        match self.visit_levels(context) {
             Ok(stored) => stored.map(|()| true),
             Err(harness_failure) => {
-                let failure = snippet::shared_process_failure(&harness_failure, job, context);
+                let failure = snippet::shared_process_failure(harness_failure, context);
                 self.recorder.observe(&SessionEvent::Failed(&failure))?;
                 Ok(false)
             }
@@ -242,12 +242,8 @@ impl ConcurrencySearch<'_, '_> {
 
     /// Measures and stores one level after the other. The outer result is an error if the measured
     /// process fails, the inner result if the store cannot be written.
-    fn visit_levels(
-        &mut self,
-        job: &BenchmarkJob,
-        context: &RunContext<'_>,
-    ) -> Result<Result<()>, HarnessFailure> {
-        let variant = context.variant;
+    fn visit_levels(&mut self, context: &RunContext<'_>) -> Result<Result<()>, HarnessFailure> {
+        let (job, variant) = (context.job, context.variant);
         let Some(snippet_code) = job.snippet_under(variant) else { return Ok(Ok(())) };
         let folder = &job.source.directory;
         let (mut harness, _) =
@@ -427,7 +423,7 @@ fn watch_snippets(
     }
     let answer = answer?;
     if let Some(cause) = names.iter().find_map(|name| answer.find_fault(name)) {
-        return Err(HarnessFailure::new(cause));
+        return Err(cause.into());
     }
     for ((name, ..), job) in snippets.iter().zip(&names) {
         let conclusion = state.lines.format_conclusion(name, answer.timing(job, samples).as_ref());
@@ -446,8 +442,8 @@ fn open_process(
     job: &BenchmarkJob,
     interval: Duration,
 ) -> Result<(LiveHarness, Vec<String>, CommandAnswer), HarnessFailure> {
-    let program = adapters::harness_for(job.source.kind).default_program(&job.source);
     let plain = Variant::plain("watched");
+    let program = adapters::resolve_program_for(&job.source, &plain);
     let folder = &job.source.directory;
     let (mut live, ready) = LiveHarness::open(&snippets[0].1, &program, &plain, folder, None)?;
     let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
@@ -530,8 +526,8 @@ fn warn_failure(failure: &HarnessFailure, job: &BenchmarkJob, variant: &Variant)
         "{}: {text}",
         job.snippet.as_ref().map_or(&variant.name, |snippet| &snippet.runner)
     ));
-    if !failure.stderr_tail.is_empty() {
-        let tail = speedwell_report::escape_controls(failure.stderr_tail.trim_end());
+    if !failure.output.is_empty() {
+        let tail = speedwell_report::escape_controls(failure.output.trim_end());
         let _ = writeln!(std::io::stderr(), "{tail}");
     }
 }

@@ -138,7 +138,7 @@ fn record_case(
         seed: slot.seed(plan.design.seed),
         ..plan.run_context(job, variant, slot.index)
     };
-    let profile = adapters::record_profile(job, &context, request);
+    let profile = adapters::record_profile(&context, request);
     Ok(profile.map(|profile| ProfileRecording {
         case: wanted.case.clone(),
         variant: variant.name.clone(),

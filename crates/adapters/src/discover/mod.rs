@@ -2,18 +2,18 @@
 //!
 //! [`find_all_sources`] finds benchmark files and decides their kinds. [`discover_benchmarks`] asks
 //! every file for its cases, and checks the user's values against the parameters that the files
-//! declare. `target.rs` knows paths and folders, including the folders of Node.js core, and `programs.rs`
-//! pairs the benchmarks of the programs in a comparison.
+//! declare. `target.rs` knows paths and folders, including the folders of Node.js core, and
+//! `comparison.rs` pairs the benchmarks of the sides of a comparison.
 
-mod division;
+mod comparison;
 mod part;
-mod programs;
 mod target;
 
 pub use crate::job::BenchmarkSelection;
-pub use division::{CaseDivision, divide_cases};
+pub use comparison::{
+    CaseDivision, ComparisonSide, divide_cases, find_common_benchmarks as common_benchmarks,
+};
 pub use part::{BenchmarkPart, shared_word};
-pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
 pub use target::{
     core_source, declared_variants, find_experiment, is_command, is_text, read_named_file,
     script_command, similar_file,
@@ -23,8 +23,7 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     ProgressReporter, SourceKind, StartMode,
 };
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::describing_failure;
+use crate::run_outcome::HarnessFailure;
 use crate::snippet::{example_call, is_module};
 use crate::suites::{KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter};
 use anyhow::{Context as _, bail, ensure};
@@ -115,24 +114,23 @@ pub fn find_sources(
     } else {
         find_in_folder(&path, context)?
     };
-    if let (true, Some(file)) = (found.is_empty(), target::foreign_file(&path)) {
-        let (file, name) = file;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    if let Some((file, name)) = target::foreign_file(&path) {
         let shown = file.strip_prefix(cwd).unwrap_or(&file).to_string_lossy();
         bail!(
             "no benchmarks found in '{target}': cannot measure '{shown}': {}",
             explain_framework(name, &shown)
         );
     }
-    if found.is_empty() {
-        bail!(
-            "no benchmarks found in '{target}'\n\
-             hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
-             includes speedwell.hpp, a Python file that imports speedwell, a definition file \
-             (.toml), or a file of another benchmark framework (docs/reference/suites.md); the \
-             folder of a benchmark file is its group"
-        );
-    }
-    Ok(found)
+    bail!(
+        "no benchmarks found in '{target}'\n\
+         hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
+         includes speedwell.hpp, a Python file that imports speedwell, a definition file (.toml), \
+         or a file of another benchmark framework (docs/reference/suites.md); the folder of a \
+         benchmark file is its group"
+    )
 }
 
 /// Finds benchmark files in a folder other than a Node.js core folder. The group of a file is the
@@ -190,8 +188,7 @@ fn go_packages(
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = fs::canonicalize(folder)
         .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
-    let mut found = Vec::new();
-    add_go_packages(&folder, context, &mut found)?;
+    let found = go_packages_below(&folder, context)?;
     ensure!(
         !found.is_empty(),
         "no Go package with benchmarks in '{target}'\n\
@@ -200,26 +197,21 @@ fn go_packages(
     Ok(found)
 }
 
-fn add_go_packages(
+fn go_packages_below(
     folder: &Path,
     context: TargetContext<'_>,
-    found: &mut Vec<BenchmarkSource>,
-) -> anyhow::Result<()> {
-    let suite = context.adapters.recognize(folder);
-    found.extend(
-        suite
-            .filter(|suite| suite.name == "go-package")
-            .map(|suite| suite_source(folder, suite, context)),
-    );
-    for entry in target::visible_entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
-        let name = entry.file_name().unwrap_or_default();
-        let is_link = entry.is_symlink();
-        let is_module = entry.join("go.mod").is_file();
-        if name != "vendor" && name != "testdata" && !is_link && !is_module {
-            add_go_packages(&entry, context, found)?;
-        }
+) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let suite = context.adapters.recognize(folder).filter(|suite| suite.name == "go-package");
+    let mut found: Vec<_> =
+        suite.map(|suite| suite_source(folder, suite, context)).into_iter().collect();
+    let is_included = |entry: &PathBuf| {
+        let is_excluded = entry.ends_with("vendor") || entry.ends_with("testdata");
+        entry.is_dir() && !is_excluded && !entry.is_symlink() && !entry.join("go.mod").is_file()
+    };
+    for entry in target::visible_entries(folder)?.into_iter().filter(is_included) {
+        found.extend(go_packages_below(&entry, context)?);
     }
-    Ok(())
+    Ok(found)
 }
 
 fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
@@ -301,15 +293,6 @@ fn plain_source_hints(language: SnippetLanguage, text: &str, file: &Path, cwd: &
 
 /// Creates a source for a built program. Its folder is a build folder, not a group, and is not part
 /// of case names, so two builds in two folders have the same cases.
-pub fn program_source(
-    file: &Path,
-    suite: Option<Arc<SuiteAdapter>>,
-    cwd: &Path,
-) -> BenchmarkSource {
-    let adapters = KnownAdapters::default();
-    source_of_program(file, suite, TargetContext { cwd, adapters: &adapters })
-}
-
 fn source_of_program(
     file: &Path,
     suite: Option<Arc<SuiteAdapter>>,
@@ -483,8 +466,7 @@ pub fn describe_sources(
 ) -> Vec<BenchmarkDescription> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
-    let slots: Vec<Mutex<BenchmarkDescription>> =
-        sources.iter().map(|_| Mutex::default()).collect();
+    let described = Mutex::new(HashMap::new());
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
         for _ in 0..workers.min(sources.len()) {
@@ -494,16 +476,17 @@ pub fn describe_sources(
                     let source = sources.get(index).filter(|_| !is_interrupt_requested());
                     let Some(source) = source else { break };
                     let description = describe_source(source, selection, baseline, reporter);
-                    if let Ok(mut slot) = slots[index].lock() {
-                        *slot = description;
+                    if let Ok(mut described) = described.lock() {
+                        described.insert(index, description);
                     }
-                    let described = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    reporter(&SessionEvent::Described { done: described, all: sources.len() });
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    reporter(&SessionEvent::Described { done, all: sources.len() });
                 }
             });
         }
     });
-    slots.into_iter().map(|slot| slot.into_inner().unwrap_or_default()).collect()
+    let mut described = described.into_inner().unwrap_or_default();
+    (0..sources.len()).map(|index| described.remove(&index).unwrap_or_default()).collect()
 }
 
 fn describe_source(
@@ -530,15 +513,18 @@ fn describe_source(
     };
     // A failed build is reported when the cases are described.
     let _ = crate::build_if_package(source, baseline, reporter);
-    let mut description = harness.describe_source(&request);
+    let described = harness.describe_source(&request);
+    let mut description = described.unwrap_or_else(|failure| BenchmarkDescription {
+        failure: Some(failure.in_description(source)),
+        ..BenchmarkDescription::default()
+    });
     description.jobs.iter_mut().for_each(|job| job.source = source.clone());
     if let Some(reason) = invalid_parameter_name(&description) {
         description.jobs.clear();
         description.parameters.clear();
-        description.failure = Some(StepFailure {
-            replay: format!("speedwell run {} --list", quote(&source.file.to_string_lossy())),
-            ..describing_failure(source, invalid_cause(reason), String::new())
-        });
+        let replay = format!("speedwell run {} --list", quote(&source.file.to_string_lossy()));
+        let failure = HarnessFailure { replay, ..HarnessFailure::invalid(reason) };
+        description.failure = Some(failure.in_description(source));
     }
     description
 }

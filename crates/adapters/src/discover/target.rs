@@ -109,18 +109,19 @@ pub fn command_hint(command: &str) -> String {
 /// Returns the names of the groups, for hints, if the current folder or its `benchmark` folder is a
 /// Node.js core folder.
 fn groups_near(cwd: &Path) -> Vec<String> {
-    let root = [cwd.to_owned(), cwd.join("benchmark")];
-    let Some(root) = root.iter().find(|folder| folder.join("common.js").is_file()) else {
-        return Vec::new();
-    };
+    let folders = [cwd.to_owned(), cwd.join("benchmark")];
+    let Some(root) = folders.iter().find(|folder| is_core_root(folder)) else { return Vec::new() };
     let names = core_groups(root).unwrap_or_default();
     names.iter().filter_map(|group| Some(group.file_name()?.to_str()?.to_owned())).collect()
 }
 
+fn is_core_root(folder: &Path) -> bool {
+    folder.join("common.js").is_file()
+}
+
 /// Returns the Node.js core folder that is `path` itself or contains the group `path`.
 pub fn core_root(path: &Path) -> Option<PathBuf> {
-    let is_root = |folder: &&Path| folder.join("common.js").is_file();
-    path.ancestors().take(2).find(is_root).map(Path::to_owned)
+    path.ancestors().take(2).find(|folder| is_core_root(folder)).map(Path::to_owned)
 }
 
 pub fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
@@ -141,11 +142,9 @@ pub fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<BenchmarkSour
 }
 
 fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let hidden = |name: &str| name == "fixtures" || name == "node_modules";
-    let folders = visible_entries(root)?.into_iter().filter(|entry| entry.is_dir());
-    Ok(folders
-        .filter(|folder| !folder.file_name().is_some_and(|name| hidden(&name.to_string_lossy())))
-        .collect())
+    let is_hidden = |entry: &Path| entry.ends_with("fixtures") || entry.ends_with("node_modules");
+    let entries = visible_entries(root)?.into_iter();
+    Ok(entries.filter(|entry| entry.is_dir() && !is_hidden(entry)).collect())
 }
 
 /// Creates a source for the script `file` of the Node.js core folder `root`. The benchmark is named
@@ -250,7 +249,7 @@ pub fn is_text(file: &Path) -> bool {
 /// Finds the Node.js core folder of a single file. The file is in one of the folder's groups, or
 /// requires the folder's `common.js` by a relative path.
 pub fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
-    let has_library = |folder: &&Path| folder.join("common.js").is_file();
+    let has_library = |folder: &&Path| is_core_root(folder);
     let group_root = file.ancestors().nth(2).filter(has_library);
     let endings = ["/common'", "/common.js'", "/common\"", "/common.js\""];
     let requires_library = endings.iter().any(|ending| text.contains(ending));

@@ -11,90 +11,72 @@
 //! whole.
 
 use super::http_tool::{
-    BenchmarkLibrary, OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, tool_alias,
-    with_isolated_environment,
+    OWN_TOOL, ToolChoice, ToolShim, choose_tool, tool_alias, with_isolated_environment,
 };
 use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
-use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
+use crate::cache::{self, DescriptionOrigin};
 use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
-    RunContext, StartMode, TrialMode,
+    BenchmarkDescription, BenchmarkJob, DeclaredParameter, DescribeRequest, RunContext, StartMode,
+    TrialMode, permits_value,
 };
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::{description_failure, start_reason};
+use crate::run_outcome::{DescribeResult, HarnessFailure, converse};
+use crate::suites::command::CollectedOutput;
 use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
-use speedwell_machine::process::{
-    ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
-};
+use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
 /// Harness for folders with their own `common.js`.
 pub struct NodeCoreHarness;
 
 impl LanguageHarness for NodeCoreHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
-        let source = &request.source;
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
         if let Some(reason) = refuse_runtime(&request.program) {
             let spec = ProcessSpec::new(&request.program);
-            return description_failure(source, invalid_cause(reason), &spec, None);
+            return Err(HarnessFailure::invalid(reason).with_replay(&spec));
         }
-        let text = std::fs::read_to_string(&source.file).unwrap_or_default();
-        let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
-        let enumerated = if request.selection.trial == TrialMode::No {
-            enumerate_cases(request, request.assignments())
-        } else {
-            enumerate_trial(request)
+        let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
+        let tool = choose_tool(&text, request);
+        let enumerated = match request.selection.trial {
+            TrialMode::No => enumerate_cases(request, request.assignments())?,
+            TrialMode::Own | TrialMode::EveryWord => enumerate_trial(request)?,
         };
-        match enumerated {
-            ProbeOutcome::Cases(found) => to_description(request, found, &tool),
-            ProbeOutcome::NeedsParent => describe_as_one_job(request, &tool),
-            ProbeOutcome::Failed(cause, spec, outcome) => {
-                description_failure(source, cause, &spec, outcome.as_ref().as_ref())
-            }
-        }
+        Ok(match enumerated {
+            Some(found) => to_description(request, found, &tool),
+            None => describe_as_one_job(request, &tool),
+        })
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let job = setting.job;
         // A replay command omits the port and the search path that Speedwell chooses, except for
         // the folder of its own load generator.
-        let bare = bare_spec(job, setting);
+        let bare = bare_spec(setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_shim_path(bare, shim.as_ref());
         let refusal = refuse_runtime(&setting.program);
         if let Some(reason) = job.unavailable.as_deref().or(refusal) {
-            return RunOutcome::unsupported(&bare, reason, job, setting);
+            return Err(HarnessFailure::invalid(reason).with_replay(&bare));
         }
         let expected = (job.route == StartMode::Direct).then_some(1);
-        let mut reports = ReportCollector::new(expected, Some(job.source.name.clone()), job.test);
-        reports.shim = shim;
-        match run_child(&setting.layout.apply_to(&spec), &mut reports) {
-            Err(error) => RunOutcome::start_failed(&bare, &error, job, setting),
-            Ok(outcome) => {
-                let mut fault = reports.find_fault();
-                if fault == Some(FailureCause::Silent) {
-                    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-                    let skipped =
-                        skip_reason(&output).map(|reason| FailureCause::Skipped { reason });
-                    fault = skipped.or(fault);
-                }
-                let mut results = reports.observations;
-                // We cannot read a clock inside the folder's library, so we take the processor time
-                // of the whole process. If an HTTP tool runs, we report no processor time, because
-                // the tool would use most of it.
-                if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
-                    let usage = &outcome.usage;
-                    result.add_cpu_times(&[usage.cpu_ns() as f64]);
-                }
-                RunOutcome::from_process(&bare, &outcome, results, fault, job, setting)
-            }
+        let name = Some(job.source.name.clone());
+        let mut reports =
+            ReportCollector { name, expected, shim, test: job.test, ..ReportCollector::default() };
+        let outcome = converse(&setting.layout.apply_to(&spec), &bare, &mut reports)?;
+        let mut fault = reports.find_fault();
+        if fault == Some(FailureCause::Silent) {
+            fault = skip_cause(&outcome).or(fault);
         }
-    }
-
-    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        PathBuf::from("node")
+        let mut results = reports.observations;
+        // We cannot read a clock inside the folder's library, so we take the processor time of the
+        // whole process. If an HTTP tool runs, we report no processor time, because the tool would
+        // use most of it.
+        if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
+            result.add_cpu_times(&[outcome.usage.cpu_ns() as f64]);
+        }
+        Ok(RunOutcome::from_process(&bare, &outcome, results, fault, setting))
     }
 }
 
@@ -121,30 +103,26 @@ fn enumerate_trial(request: &DescribeRequest) -> ProbeOutcome {
         return trial(Vec::new());
     }
     let (full, small) = match (enumerate_cases(request, request.assignments()), trial(Vec::new())) {
-        (ProbeOutcome::Cases(full), ProbeOutcome::Cases(small)) => (full, small),
+        (Ok(Some(full)), Ok(Some(small))) => (full, small),
         (_, small) => return small,
     };
     let extra_arguments = missing_words(&full, &small, request);
     let mut found = if extra_arguments.is_empty() {
         small
     } else {
-        match trial(extra_arguments) {
-            ProbeOutcome::Cases(found) => found,
-            _ => small,
-        }
+        trial(extra_arguments).ok().flatten().unwrap_or(small)
     };
-    found.cases.retain(|case| matches_sets(case, request));
+    found.cases.retain(|case| {
+        let mut pairs = case.args.iter().filter_map(|word| word.split_once('='));
+        pairs.all(|(name, value)| permits_value(&request.sets, name, value))
+    });
     for case in &mut found.cases {
-        let measured = full.cases.iter().find(|full| same_words(case, full));
+        let measured = full.cases.iter().find(|full| non_numbers(case) == non_numbers(full));
         case.measured = measured.filter(|m| m.args != case.args).cloned().map(Box::new);
     }
-    let mut known_cases = Vec::new();
-    found.cases.retain(|case| {
-        let is_new = !known_cases.contains(case);
-        known_cases.push(case.clone());
-        is_new
-    });
-    ProbeOutcome::Cases(found)
+    let mut known_cases = HashSet::new();
+    found.cases.retain(|case| known_cases.insert(case.clone()));
+    Ok(Some(found))
 }
 
 /// Returns `name=value` for every non-numeric value that measurements use and the file's own trial
@@ -156,47 +134,28 @@ fn missing_words(
     request: &DescribeRequest,
 ) -> Vec<String> {
     let first_value = |found: &EnumeratedCases, name: &str| {
-        found.cases.first().and_then(|case| argument_value(case, name).map(str::to_owned))
+        let words = &found.cases.first()?.args;
+        words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
     };
-    collect_parameters(&full.cases)
-        .into_iter()
-        .filter(|parameter| !request.sets.iter().any(|(name, _)| *name == parameter.name))
-        .filter(|parameter| {
-            first_value(full, &parameter.name) == first_value(small, &parameter.name)
-        })
-        .flat_map(|parameter| {
-            let words = parameter.values.into_iter().skip(1);
-            words
-                .filter(|value| !matches!(value, ParameterValue::Number(_)))
-                .map(|value| format!("{}={}", parameter.name, value.plain()))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let mut words = Vec::new();
+    for DeclaredParameter { name, values } in collect_parameters(&full.cases) {
+        let is_set = request.sets.iter().any(|(set, _)| *set == name);
+        if !is_set && first_value(full, &name) == first_value(small, &name) {
+            let omitted = values.iter().skip(1).filter(|value| !is_number(value));
+            words.extend(omitted.map(|value| format!("{name}={}", value.plain())));
+        }
+    }
+    words
 }
 
-/// Whether two cases have the same values, apart from numbers.
-fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
-    let values = parse_values(&case.args);
-    let others = parse_values(&other.args);
-    values.len() == others.len()
-        && values.iter().zip(&others).all(|(left, right)| {
-            let both_numbers = matches!(
-                (&left.1, &right.1),
-                (ParameterValue::Number(_), ParameterValue::Number(_))
-            );
-            left.0 == right.0 && (both_numbers || left.1 == right.1)
-        })
+fn is_number(value: &ParameterValue) -> bool {
+    matches!(value, ParameterValue::Number(_))
 }
 
-fn matches_sets(case: &ObservedCase, request: &DescribeRequest) -> bool {
-    request.sets.iter().all(|(name, _)| {
-        argument_value(case, name)
-            .is_none_or(|value| request.sets.iter().any(|(n, v)| n == name && v == value))
-    })
-}
-
-fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {
-    case.args.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+/// Returns the values of a case, with `None` for numbers.
+fn non_numbers(case: &ObservedCase) -> Vec<(String, Option<ParameterValue>)> {
+    let values = parse_values(&case.args).into_iter();
+    values.map(|(name, value)| (name, Some(value).filter(|value| !is_number(value)))).collect()
 }
 
 fn to_description(
@@ -208,7 +167,7 @@ fn to_description(
     let mut description = BenchmarkDescription {
         parameters: declared_parameters(request, &found),
         versions: found.versions,
-        loaded: found.depends.files,
+        loaded: found.origin.depends.files,
         ..Default::default()
     };
     if found.cases.is_empty() {
@@ -216,23 +175,20 @@ fn to_description(
             format!("'{}' has no cases: its own filter excludes all of them.", source.name);
         description.warnings.push(warning);
     }
-    description.jobs = found
-        .cases
-        .into_iter()
-        .map(|case| {
-            let job_for = |case: ObservedCase| {
-                let job = BenchmarkJob {
-                    label: Case::new(&source.name, parse_values(&case.args)).id(),
-                    flags: case.flags,
-                    arguments: case.args,
-                    ..request.draft_job()
-                };
-                tool.assign_to(job)
-            };
-            let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
-            BenchmarkJob { measured, ..job_for(case) }
-        })
-        .collect();
+    let job_for = |case: &ObservedCase| {
+        let job = BenchmarkJob {
+            label: Case::new(&source.name, parse_values(&case.args)).id(),
+            flags: case.flags.clone(),
+            arguments: case.args.clone(),
+            ..request.draft_job()
+        };
+        tool.assign_to(job)
+    };
+    let with_measured = |case: &ObservedCase| {
+        let measured = case.measured.as_deref().map(|case| Box::new(job_for(case)));
+        BenchmarkJob { measured, ..job_for(case) }
+    };
+    description.jobs = found.cases.iter().map(with_measured).collect();
     description
 }
 
@@ -250,10 +206,8 @@ fn declared_parameters(
         return collect_parameters(&found.cases);
     }
     let plain = DescribeRequest { sets: Vec::new(), ..request.clone() };
-    match enumerate_cases(&plain, Vec::new()) {
-        ProbeOutcome::Cases(found) => collect_parameters(&found.cases),
-        _ => collect_parameters(&found.cases),
-    }
+    let plain_cases = enumerate_cases(&plain, Vec::new()).ok().flatten();
+    collect_parameters(&plain_cases.as_ref().unwrap_or(found).cases)
 }
 
 fn describe_as_one_job(request: &DescribeRequest, tool: &ToolChoice) -> BenchmarkDescription {
@@ -280,7 +234,8 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
 }
 
 /// Returns the process that yields one sample. Any HTTP tool is made available to it later.
-fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
+fn bare_spec(setting: &RunContext<'_>) -> ProcessSpec {
+    let job = setting.job;
     let mut spec = ProcessSpec::new(&setting.program);
     spec.arguments.extend(setting.variant.arguments.iter().cloned());
     spec.arguments.extend(job.flags.iter().cloned());
@@ -313,13 +268,12 @@ fn argument_text(word: &str, job: &BenchmarkJob) -> String {
 /// Makes the chosen HTTP tool available through a shim that saves its output. If no shim can be
 /// created, the tool is available directly.
 fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option<ToolShim>) {
-    let serial = next_serial();
-    let Some(shim) = tool.and_then(|tool| ToolShim::new(tool, &serial)) else {
+    let Some(shim) = tool.and_then(ToolShim::new) else {
         return (with_isolated_environment(spec, tool), None);
     };
     let mut spec = with_isolated_environment(spec, None);
     if let Some((_, path)) = spec.environment.iter_mut().find(|(name, _)| name == "PATH") {
-        *path = format!("{}:{path}", shim.folder().display());
+        *path = format!("{}:{path}", shim.folder.display());
     }
     spec.environment.extend(shim.environment());
     (spec, Some(shim))
@@ -327,9 +281,9 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
 
 /// Adds the folder of our load generator to the search path of the replay command.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
-    let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
+    let own_shim = shim.filter(|shim| shim.tool == OWN_TOOL);
     match (own_shim, std::env::var("PATH")) {
-        (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
+        (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder.display())),
         _ => bare,
     }
 }
@@ -347,14 +301,12 @@ struct EnumeratedCases {
     pub declared: Option<Vec<DeclaredParameter>>,
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    #[serde(default)]
-    program: PathBuf,
-    #[serde(default)]
-    depends: DescriptionInputs,
+    #[serde(flatten)]
+    origin: DescriptionOrigin,
 }
 
 /// One case that would have been started.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 struct ObservedCase {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]
@@ -373,15 +325,9 @@ struct ThrownError {
     pub message: String,
 }
 
-/// Result of an enumeration.
-enum ProbeOutcome {
-    /// The file listed its cases.
-    Cases(EnumeratedCases),
-    /// The file did not end, or cannot list its cases, so all of them must be executed together.
-    NeedsParent,
-    /// The file failed, or reported that it cannot run here.
-    Failed(FailureCause, ProcessSpec, Box<Option<ProcessOutcome>>),
-}
+/// Result of an enumeration: the listed cases; `None` if the file did not end, or cannot list its
+/// cases, so all of them must be executed together; or why the file failed or cannot run here.
+type ProbeOutcome = Result<Option<EnumeratedCases>, HarnessFailure>;
 
 /// Runs the file with the preloaded script and these arguments.
 fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOutcome {
@@ -390,16 +336,9 @@ fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOu
     spec.directory = Some(source.directory.clone());
     spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
     spec.limit = request.limit;
-    let folder = match sources::NODE.folder() {
-        Ok(folder) => folder,
-        Err(cause) => return ProbeOutcome::Failed(cause, spec, Box::new(None)),
-    };
     spec.channel = ChannelKind::Pipe("SPEEDWELL_PROBE_FD");
-    spec.arguments = vec![
-        "-r".into(),
-        folder.join("probe.cjs").to_string_lossy().into_owned(),
-        source.file.to_string_lossy().into_owned(),
-    ];
+    let script = sources::NODE.folder()?.join("probe.cjs");
+    spec = spec.args(["-r", &script.to_string_lossy(), &source.file.to_string_lossy()]);
     spec.arguments.extend(arguments);
     // The replay command starts the file without the preloaded script.
     let bare = ProcessSpec {
@@ -409,14 +348,12 @@ fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOu
     };
     let mut spec = with_isolated_environment(spec, None);
     spec.environment.extend(search_path(&request.variant));
-    let mut enumerated = PreloadOutput(None);
-    match cache::ask_cached(&spec, &mut enumerated, dependencies_in) {
-        Ok(outcome) => interpret_outcome(enumerated.0, bare, outcome),
-        Err(error) => {
-            let reason = start_reason(&spec, &error);
-            ProbeOutcome::Failed(FailureCause::Start { reason }, bare, Box::new(None))
-        }
-    }
+    let mut output = CollectedOutput::default();
+    let outcome = cache::ask_cached(&spec, &bare, &mut output, dependencies_in)?;
+    // The preloaded script writes a single line.
+    let mut lines = output.0.rsplit(|&byte| byte == b'\n');
+    let enumerated = lines.find_map(|line| serde_json::from_slice(line).ok());
+    interpret_outcome(enumerated, bare, outcome)
 }
 
 /// Returns what an enumeration depends on, if it succeeded.
@@ -424,8 +361,7 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     let enumerated: EnumeratedCases = serde_json::from_slice(line).ok()?;
     let is_complete =
         enumerated.error.is_none() && !enumerated.needs_parent && !enumerated.cases.is_empty();
-    is_complete
-        .then_some(DescriptionOrigin { program: enumerated.program, depends: enumerated.depends })
+    is_complete.then_some(enumerated.origin)
 }
 
 fn interpret_outcome(
@@ -435,49 +371,29 @@ fn interpret_outcome(
 ) -> ProbeOutcome {
     let Some(outcome) = outcome else {
         // Only successful enumerations are cached.
-        return enumerated.map_or(ProbeOutcome::NeedsParent, ProbeOutcome::Cases);
+        return Ok(enumerated);
     };
     if matches!(outcome.ended, ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted)
     {
-        return ProbeOutcome::NeedsParent;
+        return Ok(None);
     }
-    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
     let is_empty = enumerated.as_ref().is_none_or(|enumerated| enumerated.cases.is_empty());
-    if is_empty && let Some(reason) = skip_reason(&output) {
-        return ProbeOutcome::Failed(
-            FailureCause::Skipped { reason },
-            spec,
-            Box::new(Some(outcome)),
-        );
-    }
-    let thrown = enumerated.as_ref().and_then(|enumerated| enumerated.error.as_ref());
-    let cause = thrown.map(|thrown| FailureCause::Invalid {
-        reason: format!("{}: {}", thrown.class, thrown.message.lines().next().unwrap_or_default()),
-    });
-    if let Some(cause) = cause.or_else(|| outcome.failure_cause(spec.limit)) {
-        return ProbeOutcome::Failed(cause, spec, Box::new(Some(outcome)));
-    }
-    match enumerated {
-        Some(enumerated) if !enumerated.needs_parent => ProbeOutcome::Cases(enumerated),
-        _ => ProbeOutcome::NeedsParent,
-    }
-}
-
-/// Receives the single line that the preloaded script writes.
-struct PreloadOutput(Option<EnumeratedCases>);
-
-impl ChildConversation for PreloadOutput {
-    fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        if let Ok(enumerated) = serde_json::from_slice(line) {
-            self.0 = Some(enumerated);
-        }
-        NextStep::Wait
+    let skipped = if is_empty { skip_cause(&outcome) } else { None };
+    let thrown = || {
+        let thrown = enumerated.as_ref()?.error.as_ref()?;
+        let first_line = thrown.message.lines().next().unwrap_or_default();
+        Some(FailureCause::invalid(format!("{}: {first_line}", thrown.class)))
+    };
+    match skipped.or_else(thrown).or_else(|| outcome.failure_cause(spec.limit)) {
+        Some(cause) => Err(HarnessFailure::of_process(cause, &outcome).with_replay(&spec)),
+        None => Ok(enumerated.filter(|enumerated| !enumerated.needs_parent)),
     }
 }
 
 /// If a script reported nothing and its output says that it cannot run here, returns the reason.
-fn skip_reason(output: &str) -> Option<String> {
-    output
-        .contains("Binding failed to load")
-        .then(|| "its native addon is not built (Binding failed to load)".to_owned())
+fn skip_cause(outcome: &ProcessOutcome) -> Option<FailureCause> {
+    let has_message = |output: &str| output.contains("Binding failed to load");
+    let is_skipped = has_message(&outcome.stdout.text()) || has_message(&outcome.stderr.text());
+    let reason = "its native addon is not built (Binding failed to load)".to_owned();
+    is_skipped.then_some(FailureCause::Skipped { reason })
 }

@@ -10,8 +10,8 @@
 //! whole output, because `common.js` keeps only the rate. `common.js` does not support our own load
 //! generator, but a shim with the name of another tool can start the generator.
 
-use crate::cache::{cache_folder, find_in_path};
-use crate::job::{BenchmarkJob, DefaultLoadTool, DescribeRequest, TrialMode};
+use crate::cache::{cache_folder, fill_folder, find_in_path, hash_name, write_file};
+use crate::job::{BenchmarkJob, DefaultLoadTool, DescribeRequest, SourceKind, TrialMode};
 use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_formats::foreign::http_output::HttpOutput;
@@ -19,11 +19,10 @@ use speedwell_machine::process::{ProcessSpec, ScratchFolder};
 use speedwell_model::quote;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Tool name of our own generator.
 pub(super) const OWN_TOOL: &str = "speedwell";
@@ -67,35 +66,23 @@ impl ToolChoice {
     }
 }
 
-/// Library that starts the tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BenchmarkLibrary {
-    /// Our own package, which supports our generator.
-    Ours,
-    /// Node.js core's `common.js`. Our generator must pose as a tool that this file supports.
-    NodeCore,
-}
-
-/// Chooses the tool for a script with this `text`.
-pub(super) fn choose_tool(
-    text: &str,
-    request: &DescribeRequest,
-    library: BenchmarkLibrary,
-) -> ToolChoice {
+/// Chooses the tool for a script with this `text`. Our own package supports our generator. In a
+/// folder with its own `common.js`, the generator must pose as a tool that this file supports.
+pub(super) fn choose_tool(text: &str, request: &DescribeRequest) -> ToolChoice {
+    let own_tool = own_tool(text, request);
     if !text.contains("bench.http(") {
         return ToolChoice::NotNeeded;
     }
     // The library prefers the tool that the script names over the tool on the command line.
     if let Some(name) = script_choice(text) {
-        return named_by_script(&name, text, request, library);
+        return named_by_script(&name, own_tool, request);
     }
     let setting = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
     if let Some((_, name)) = setting {
-        let is_own = name == OWN_TOOL;
-        return check_available(if is_own { own_tool(text, library) } else { name }, true);
+        return check_available(if name == OWN_TOOL { own_tool } else { name }, true);
     }
     if request.selection.usual_tool == DefaultLoadTool::Speedwell {
-        return check_available(own_tool(text, library), true);
+        return check_available(own_tool, true);
     }
     if let Some(name) = PREFERRED_TOOLS.into_iter().find(|name| find_in_path(name).is_some()) {
         return check_available(name, true);
@@ -112,19 +99,13 @@ pub(super) fn choose_tool(
 
 /// Uses the tool that the script names. If that tool is missing, our own generator can replace it;
 /// the results then show the generator's name.
-fn named_by_script(
-    name: &str,
-    text: &str,
-    request: &DescribeRequest,
-    library: BenchmarkLibrary,
-) -> ToolChoice {
+fn named_by_script(name: &str, own_tool: &str, request: &DescribeRequest) -> ToolChoice {
     let choice = check_available(name, false);
     let is_missing = matches!(choice, ToolChoice::Missing { .. });
-    let may_replace = library == BenchmarkLibrary::NodeCore
+    let may_replace = request.source.kind == SourceKind::NodeCore
         && request.selection.usual_tool == DefaultLoadTool::Speedwell;
     if is_missing && may_replace && TOOLS.contains(&name) {
-        let tool = if name == HTTP2_ALIAS { OWN_HTTP2_TOOL } else { own_tool(text, library) };
-        check_available(tool, false)
+        check_available(if name == HTTP2_ALIAS { OWN_HTTP2_TOOL } else { own_tool }, false)
     } else {
         choice
     }
@@ -132,12 +113,9 @@ fn named_by_script(
 
 /// Returns our generator's tool name, which depends on the protocol of the script's server. Our own
 /// package detects the protocol itself.
-fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
-    if library == BenchmarkLibrary::NodeCore && speaks_http2(text) {
-        OWN_HTTP2_TOOL
-    } else {
-        OWN_TOOL
-    }
+fn own_tool(text: &str, request: &DescribeRequest) -> &'static str {
+    let is_core = request.source.kind == SourceKind::NodeCore;
+    if is_core && speaks_http2(text) { OWN_HTTP2_TOOL } else { OWN_TOOL }
 }
 
 /// Whether `http2` is the only HTTP module that a script requires. The URL does not show which
@@ -265,16 +243,18 @@ pub(super) fn tool_alias(tool: &str) -> &str {
 /// A script that stands in for an HTTP tool in one process.
 #[derive(Debug)]
 pub struct ToolShim {
-    tool: String,
+    /// Name of the tool that sends the load.
+    pub tool: String,
     real: PathBuf,
-    folder: PathBuf,
+    /// Folder to prepend to the search path.
+    pub folder: PathBuf,
     scratch: ScratchFolder,
 }
 
 impl ToolShim {
     /// Creates the shim for `tool`. Returns `None` if `tool` is unknown (neither our generator nor
     /// one of [`TOOLS`]) or not installed, or if the shim cannot be written.
-    pub fn new(tool: &str, serial: &str) -> Option<ToolShim> {
+    pub fn new(tool: &str) -> Option<ToolShim> {
         let is_own = shown_name(tool) == OWN_TOOL;
         if !is_own && !TOOLS.contains(&tool) {
             return None;
@@ -282,24 +262,14 @@ impl ToolShim {
         let real = if is_own { own_program() } else { find_in_path(tool)? };
         let tools = cache_folder().join("http-tools");
         let folder = if is_own {
-            write_translators(&tools, &real, serial)?
+            write_translators(&tools, &real)?
         } else {
             let folder = tools.join(tool);
-            write_script(&folder.join(tool), COPYING_SHIM, serial)?;
+            write_script(&folder.join(tool), COPYING_SHIM)?;
             folder
         };
         let scratch = ScratchFolder::new().ok()?;
         Some(ToolShim { tool: shown_name(tool).to_owned(), real, folder, scratch })
-    }
-
-    /// Name of the tool that sends the load.
-    pub fn tool(&self) -> &str {
-        &self.tool
-    }
-
-    /// Folder to prepend to the search path.
-    pub fn folder(&self) -> &PathBuf {
-        &self.folder
     }
 
     /// Variables that the shim reads.
@@ -325,10 +295,8 @@ impl ToolShim {
 /// Creates a folder of scripts that have the names of other tools and start our generator. Each
 /// script contains the path of the generator, so that a replay command needs only this folder in
 /// its search path.
-fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    program.hash(&mut hasher);
-    let folder = tools.join(format!("{OWN_TOOL}-{:016x}", hasher.finish()));
+fn write_translators(tools: &Path, program: &Path) -> Option<PathBuf> {
+    let folder = tools.join(format!("{OWN_TOOL}-{}", hash_name(&program)));
     let command = format!("{} load", quote(&program.to_string_lossy()));
     for (name, template) in [
         (HTTP1_ALIAS, TRANSLATING_SHIM),
@@ -336,22 +304,15 @@ fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathB
         (HTTP2_ALIAS, TRANSLATING_HTTP2_SHIM),
     ] {
         let script = template.replace("SPEEDWELL load", &command);
-        write_script(&folder.join(name), &script, serial)?;
+        write_script(&folder.join(name), &script)?;
     }
     Some(folder)
 }
 
 /// Writes an executable script, unless the file already has this text.
-fn write_script(script: &Path, text: &str, serial: &str) -> Option<()> {
-    if fs::read_to_string(script).ok().as_deref() == Some(text) {
-        return Some(());
-    }
-    let folder = script.parent()?;
-    fs::create_dir_all(folder).ok()?;
-    let draft = folder.join(format!(".draft-{serial}"));
-    fs::write(&draft, text).ok()?;
-    fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).ok()?;
-    fs::rename(&draft, script).ok()
+fn write_script(script: &Path, text: &str) -> Option<()> {
+    let is_written = fs::read_to_string(script).is_ok_and(|current| current == text);
+    if is_written { Some(()) } else { write_file(script, text, true).ok() }
 }
 
 /// Tools that Node.js core's library looks for when a script is loaded.
@@ -374,26 +335,20 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
 /// Returns the folder of links that replaces `folder`. It is created on first use, and again
 /// whenever `folder` has changed.
 fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
-    // Held while links are created, because several threads start processes.
-    static CREATION: Mutex<()> = Mutex::new(());
-    let _guard = CREATION.lock().unwrap_or_else(PoisonError::into_inner);
     let metadata = fs::metadata(folder).ok()?;
-    let mut hasher = DefaultHasher::new();
-    (folder, hidden, metadata.mtime(), metadata.mtime_nsec(), metadata.ino()).hash(&mut hasher);
-    let target = cache.join(format!("path-{:016x}", hasher.finish()));
+    let version = (metadata.mtime(), metadata.mtime_nsec(), metadata.ino());
+    let target = cache.join(format!("path-{}", hash_name(&(folder, hidden, version))));
     if target.is_dir() {
         return Some(target);
     }
-    let draft = cache.join(format!("draft-path-{}-{:016x}", std::process::id(), hasher.finish()));
-    fs::create_dir_all(&draft).ok()?;
-    for entry in fs::read_dir(folder).ok()?.flatten() {
-        if !hidden.iter().any(|tool| entry.file_name() == OsStr::new(tool)) {
-            symlink(entry.path(), draft.join(entry.file_name())).ok()?;
-        }
-    }
-    if fs::rename(&draft, &target).is_err() {
-        let _ = fs::remove_dir_all(&draft);
-    }
+    let add_links = |draft: &Path| -> io::Result<()> {
+        fs::create_dir_all(draft)?;
+        let is_hidden = |name: &OsStr| hidden.iter().any(|tool| name == OsStr::new(tool));
+        let mut entries =
+            fs::read_dir(folder)?.flatten().filter(|entry| !is_hidden(&entry.file_name()));
+        entries.try_for_each(|entry| symlink(entry.path(), draft.join(entry.file_name())))
+    };
+    fill_folder(&target, add_links).ok()?;
     target.is_dir().then_some(target)
 }
 
@@ -416,7 +371,7 @@ pub fn with_isolated_environment(mut spec: ProcessSpec, http_tool: Option<&str>)
 }
 
 /// Returns a number unique among concurrent processes of all sessions.
-pub fn next_serial() -> String {
+fn next_serial() -> String {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
     format!("{}{:05}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
 }
@@ -429,16 +384,20 @@ fn free_port() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{BenchmarkSelection, BenchmarkSource, SourceKind};
+    use crate::job::{BenchmarkSelection, BenchmarkSource};
     use speedwell_fixtures::write_program;
     use speedwell_model::Variant;
     use std::time::Duration;
 
-    fn request(sets: &[(&str, &str)], usual_tool: DefaultLoadTool) -> DescribeRequest {
+    fn request(
+        kind: SourceKind,
+        sets: &[(&str, &str)],
+        usual_tool: DefaultLoadTool,
+    ) -> DescribeRequest {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let root = Path::new("/");
         DescribeRequest {
-            source: BenchmarkSource::new(SourceKind::Node, Path::new("/b.js"), root, root),
+            source: BenchmarkSource::new(kind, Path::new("/b.js"), root, root),
             program: "node".into(),
             variant: Variant::plain("default"),
             sets: sets.iter().map(owned).collect(),
@@ -459,22 +418,16 @@ mod tests {
 
     #[test]
     fn a_script_without_load_needs_no_tool() {
-        let request = request(&[], DefaultLoadTool::Speedwell);
-        assert_eq!(
-            choose_tool("bench.start()", &request, BenchmarkLibrary::Ours),
-            ToolChoice::NotNeeded
-        );
+        let request = request(SourceKind::Node, &[], DefaultLoadTool::Speedwell);
+        assert_eq!(choose_tool("bench.start()", &request), ToolChoice::NotNeeded);
     }
 
     #[test]
     fn our_own_generator_is_the_default_except_for_drop_ins() {
-        let own = request(&[], DefaultLoadTool::Speedwell);
-        assert_eq!(choose_tool(LOAD, &own, BenchmarkLibrary::NodeCore), tool("speedwell", true));
-        let drop_in = choose_tool(
-            LOAD,
-            &request(&[], DefaultLoadTool::AsNodeCore),
-            BenchmarkLibrary::NodeCore,
-        );
+        let own = request(SourceKind::NodeCore, &[], DefaultLoadTool::Speedwell);
+        assert_eq!(choose_tool(LOAD, &own), tool("speedwell", true));
+        let drop_in = request(SourceKind::NodeCore, &[], DefaultLoadTool::AsNodeCore);
+        let drop_in = choose_tool(LOAD, &drop_in);
         assert_ne!(drop_in, tool("speedwell", true));
     }
 
@@ -483,14 +436,15 @@ mod tests {
         let text = "bench.http({ benchmarker: 'test-double-http2' }, done)";
         let expected = tool("test-double-http2", false);
         for sets in [&[][..], &[("benchmarker", "test-double-http")]] {
-            let request = request(sets, DefaultLoadTool::Speedwell);
-            assert_eq!(choose_tool(text, &request, BenchmarkLibrary::NodeCore), expected);
+            let request = request(SourceKind::NodeCore, sets, DefaultLoadTool::Speedwell);
+            assert_eq!(choose_tool(text, &request), expected);
         }
     }
 
     #[test]
     fn an_http2_server_is_loaded_over_http2() {
-        let request = request(&[], DefaultLoadTool::Speedwell);
+        let in_core = request(SourceKind::NodeCore, &[], DefaultLoadTool::Speedwell);
+        let ours = request(SourceKind::Node, &[], DefaultLoadTool::Speedwell);
         for (modules, expected) in [
             ("require('http2')", OWN_HTTP2_TOOL),
             ("import http2 from \"node:http2\"", OWN_HTTP2_TOOL),
@@ -498,10 +452,9 @@ mod tests {
             ("require('http'); bench({ benchmarker: ['test-double-http2'] })", OWN_TOOL),
         ] {
             let text = format!("{modules}; {LOAD}");
-            let chosen = choose_tool(&text, &request, BenchmarkLibrary::NodeCore);
-            assert_eq!(chosen, tool(expected, true), "{modules}");
+            assert_eq!(choose_tool(&text, &in_core), tool(expected, true), "{modules}");
             // Our own package detects the protocol itself.
-            assert_eq!(choose_tool(&text, &request, BenchmarkLibrary::Ours), tool(OWN_TOOL, true));
+            assert_eq!(choose_tool(&text, &ours), tool(OWN_TOOL, true));
         }
         assert_eq!((shown_name(OWN_HTTP2_TOOL), tool_alias(OWN_HTTP2_TOOL)), (OWN_TOOL, "h2load"));
     }
@@ -513,7 +466,7 @@ mod tests {
         let answer =
             "#!/bin/sh\necho \"$*\" > \"$0.words\"\necho '{\"rate\":1234.5,\"errors\":0}'\n";
         write_program(&program, answer);
-        let tools = write_translators(folder.path(), &program, "1").unwrap();
+        let tools = write_translators(folder.path(), &program).unwrap();
         let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
         // Starting a script that this process has just written can fail with ETXTBSY, so the shell
         // reads it instead.
@@ -529,23 +482,20 @@ mod tests {
 
     #[test]
     fn a_tool_that_a_script_names_is_replaced_if_it_is_not_installed() {
-        let request = request(&[], DefaultLoadTool::Speedwell);
+        let request = request(SourceKind::NodeCore, &[], DefaultLoadTool::Speedwell);
         let text = "bench.http({ benchmarker: 'autocannon' }, done)";
         let expected = match find_in_path("autocannon") {
             Some(_) => "autocannon",
             None => "speedwell",
         };
-        assert_eq!(choose_tool(text, &request, BenchmarkLibrary::NodeCore), tool(expected, false));
+        assert_eq!(choose_tool(text, &request), tool(expected, false));
     }
 
     #[test]
     fn the_users_choice_is_passed_on() {
         let sets = [("benchmarker", "test-double-http")];
-        let request = request(&sets, DefaultLoadTool::Speedwell);
-        assert_eq!(
-            choose_tool(LOAD, &request, BenchmarkLibrary::Ours),
-            tool("test-double-http", true)
-        );
+        let request = request(SourceKind::Node, &sets, DefaultLoadTool::Speedwell);
+        assert_eq!(choose_tool(LOAD, &request), tool("test-double-http", true));
     }
 
     #[test]

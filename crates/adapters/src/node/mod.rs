@@ -13,21 +13,18 @@ pub mod core;
 pub mod http_tool;
 
 use crate::cache::SEARCH_PATH;
-use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode,
-};
-use crate::reported_values::{ReportedRate, invalid_cause, observe_rate, parse_elapsed_ns};
+use crate::job::{BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode};
+use crate::reported_values::{ReportedRate, observe_rate, parse_elapsed_ns};
 use crate::run_outcome::{
-    LoopOwner, declared_metric, describe_file, description_failure, perform_case,
+    DescribeResult, HarnessFailure, converse, declared_metric, describe_file, perform_case,
 };
 use crate::{LanguageHarness, RunOutcome, RunResult, sources};
 use http_tool::ToolShim;
+use serde::Deserialize as _;
 use serde_json::Value as Json;
-use speedwell_machine::process::{
-    ChannelKind, ChildConversation, NextStep, ProcessSpec, run_child,
-};
+use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue, Variant};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Environment variables that a process must not inherit, because they would change what it does.
@@ -44,53 +41,41 @@ const LEAKED_VARIABLES: [&str; 6] = [
 pub struct NodeHarness;
 
 impl LanguageHarness for NodeHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
         let source = &request.source;
         let runtime = JsRuntime::from_program(&request.program);
-        match harness_spec(&request.program, source, None) {
-            Ok(mut spec) => {
-                spec.environment.extend(search_path(&request.variant));
-                let draft = draft_job(request);
-                // Flags of Node.js do not change what a file declares, so they are left out. Flags
-                // of Deno are needed, because they decide what the file is permitted to do.
-                let flags = match runtime {
-                    JsRuntime::Deno => runtime.arguments(&request.variant.arguments),
-                    _ => Vec::new(),
-                };
-                spec.arguments.splice(0..0, flags.clone());
-                let plain = plain_command(&request.program, source, flags, &request.assignments());
-                describe_file(request, &spec, &plain, &draft)
-            }
-            Err(cause) => {
-                description_failure(source, cause, &ProcessSpec::new(&request.program), None)
-            }
-        }
+        let mut spec = harness_spec(&request.program, source, None)?;
+        spec.environment.extend(search_path(&request.variant));
+        // Flags of Node.js do not change what a file declares, so they are left out. Flags of Deno
+        // are needed, because they decide what the file is permitted to do.
+        let flags = match runtime {
+            JsRuntime::Deno => runtime.arguments(&request.variant.arguments),
+            _ => Vec::new(),
+        };
+        spec.arguments.splice(0..0, flags.clone());
+        let plain = plain_command(&request.program, source, flags, &request.assignments());
+        describe_file(request, &spec, &plain, &draft_job(request))
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        let spec = match measuring_spec(job, setting) {
-            Ok(spec) => spec,
-            Err(cause) => {
-                let spec = ProcessSpec::new(&setting.program);
-                return RunOutcome::unsupported(&spec, &cause.to_string(), job, setting);
-            }
-        };
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let job = setting.job;
+        let spec = measuring_spec(setting)?;
         if let Some(reason) = &job.unavailable {
-            return RunOutcome::unsupported(&spec, reason, job, setting);
-        }
-        if let Some(reason) = JsRuntime::from_program(&setting.program).refuse_flags(job) {
-            return RunOutcome::unsupported(&plain_spec(job, setting), &reason, job, setting);
-        }
-        if job.route == StartMode::Parent {
-            return perform_file(job, setting, &spec);
+            return Err(HarnessFailure::invalid(reason).with_replay(&spec));
         }
         // A replay command starts the file itself, without the protocol.
-        let plain = plain_spec(job, setting);
-        perform_case(job, setting, &spec, &plain, LoopOwner::File)
-    }
-
-    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        PathBuf::from("node")
+        let plain = plain_spec(setting);
+        if let Some(reason) = JsRuntime::from_program(&setting.program).refuse_flags(job) {
+            return Err(HarnessFailure::invalid(reason).with_replay(&plain));
+        }
+        if job.route == StartMode::Parent {
+            let mut reports = ReportCollector { test: job.test, ..ReportCollector::default() };
+            let outcome = converse(&spec, &spec, &mut reports)?;
+            let fault = reports.find_fault();
+            let results = reports.observations;
+            return Ok(RunOutcome::from_process(&spec, &outcome, results, fault, setting));
+        }
+        perform_case(setting, &spec, &plain)
     }
 }
 
@@ -104,8 +89,7 @@ fn search_path(variant: &Variant) -> Option<(String, String)> {
 /// Builds the common part of all jobs of the file, including the HTTP tool that the file needs.
 fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
     let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
-    let tool = http_tool::choose_tool(&text, request, http_tool::BenchmarkLibrary::Ours);
-    tool.assign_to(request.draft_job())
+    http_tool::choose_tool(&text, request).assign_to(request.draft_job())
 }
 
 /// Builds a process of the harness itself.
@@ -127,10 +111,8 @@ fn harness_spec(
     Ok(http_tool::with_isolated_environment(spec, tool))
 }
 
-fn measuring_spec(
-    job: &BenchmarkJob,
-    setting: &RunContext<'_>,
-) -> Result<ProcessSpec, FailureCause> {
+fn measuring_spec(setting: &RunContext<'_>) -> Result<ProcessSpec, FailureCause> {
+    let job = setting.job;
     let mut spec = harness_spec(&setting.program, &job.source, job.http_tool.as_deref())?;
     if job.route == StartMode::Parent {
         let folder = sources::NODE.folder()?;
@@ -139,7 +121,7 @@ fn measuring_spec(
         spec.arguments.extend(job.arguments.iter().cloned());
         spec.channel = ChannelKind::NodeSocket;
     }
-    spec.arguments.splice(0..0, program_flags(job, setting));
+    spec.arguments.splice(0..0, program_flags(setting));
     spec.environment.extend(setting.variant.environment.iter().cloned());
     spec.limit = setting.limit();
     spec.pin = setting.pin.cloned();
@@ -147,8 +129,8 @@ fn measuring_spec(
 }
 
 /// Builds the command that a user would type to run the same case.
-fn plain_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
-    let flags = program_flags(job, setting);
+fn plain_spec(setting: &RunContext<'_>) -> ProcessSpec {
+    let (job, flags) = (setting.job, program_flags(setting));
     ProcessSpec {
         environment: setting.variant.environment.clone(),
         limit: setting.limit(),
@@ -157,9 +139,9 @@ fn plain_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
 }
 
 /// Returns the flags given by the user, followed by the flags that the file requires.
-fn program_flags(job: &BenchmarkJob, setting: &RunContext<'_>) -> Vec<String> {
+fn program_flags(setting: &RunContext<'_>) -> Vec<String> {
     let arguments = JsRuntime::from_program(&setting.program).arguments(&setting.variant.arguments);
-    [&arguments[..], &job.flags].concat()
+    [&arguments[..], &setting.job.flags].concat()
 }
 
 /// Builds a command that starts the file without the harness, but with the package `speedwell`
@@ -173,21 +155,14 @@ fn plain_command(
     let mut spec = ProcessSpec::new(program);
     if let Ok(folder) = sources::NODE.folder() {
         let register = folder.join("register.cjs").to_string_lossy().into_owned();
-        flags = JsRuntime::from_program(program).preload_arguments(register, flags);
+        let preload = |option: &str| vec![option.to_owned(), register];
+        flags = match JsRuntime::from_program(program) {
+            JsRuntime::Deno => [flags, preload("--require")].concat(),
+            _ => [preload("-r"), flags].concat(),
+        };
     }
     spec.directory = Some(source.directory.clone());
     spec.args(flags).args([source.file.to_string_lossy()]).args(arguments.iter().cloned())
-}
-
-fn perform_file(job: &BenchmarkJob, setting: &RunContext<'_>, spec: &ProcessSpec) -> RunOutcome {
-    let mut reports = ReportCollector::new(None, None, job.test);
-    match run_child(spec, &mut reports) {
-        Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
-        Ok(outcome) => {
-            let fault = reports.find_fault();
-            RunOutcome::from_process(spec, &outcome, reports.observations, fault, job, setting)
-        }
-    }
 }
 
 /// A JavaScript runtime.
@@ -227,15 +202,6 @@ impl JsRuntime {
         defaults.iter().map(|word| (*word).to_owned()).chain(arguments.iter().cloned()).collect()
     }
 
-    /// Returns arguments that preload the script at `path`, combined with the user's `arguments`.
-    pub(crate) fn preload_arguments(self, path: String, arguments: Vec<String>) -> Vec<String> {
-        let preload = |option: &str| [option.to_owned(), path];
-        match self {
-            JsRuntime::Deno => [arguments, preload("--require").to_vec()].concat(),
-            _ => [preload("-r").to_vec(), arguments].concat(),
-        }
-    }
-
     /// If the job's file needs Node.js flags and this runtime is not Node.js, explains why the job
     /// cannot be performed.
     pub(crate) fn refuse_flags(self, job: &BenchmarkJob) -> Option<String> {
@@ -256,6 +222,7 @@ impl JsRuntime {
 const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Collects the observations of one process.
+#[derive(Default)]
 pub struct ReportCollector {
     /// Name of the benchmark. If it is set, the names in messages are ignored, because they are
     /// relative to `common.js`.
@@ -270,25 +237,13 @@ pub struct ReportCollector {
     /// Shim that saves the output of the process's HTTP tool. This output has more details than the
     /// report.
     pub shim: Option<ToolShim>,
-    test: bool,
+    /// Whether the process is a trial.
+    pub test: bool,
     /// Metrics and checksums that arrived before the report of their case.
     unmatched: Vec<Json>,
 }
 
 impl ReportCollector {
-    /// Expects `expected` reports, or as many as the `config` message announces.
-    pub fn new(expected: Option<usize>, name: Option<String>, test: bool) -> ReportCollector {
-        ReportCollector {
-            name,
-            observations: Vec::new(),
-            fault: None,
-            expected,
-            shim: None,
-            test,
-            unmatched: Vec::new(),
-        }
-    }
-
     /// Returns the fault in the reports as a whole, once the process has ended.
     pub fn find_fault(&self) -> Option<FailureCause> {
         if self.fault.is_some() || self.observations.is_empty() {
@@ -296,20 +251,17 @@ impl ReportCollector {
         }
         let (reported, expected) = (self.observations.len(), self.expected?);
         (reported != expected)
-            .then(|| invalid_cause(format!("reported {reported} of {expected} cases")))
+            .then(|| FailureCause::invalid(format!("reported {reported} of {expected} cases")))
     }
 
     fn handle_report(&mut self, message: &Json) {
+        // The shim has the tool's whole output; the library forwards only the numbers that it
+        // parsed.
+        let figures = self.shim.as_ref().and_then(ToolShim::read_figures);
         let rate = ReportedRate {
             rate: message["rate"].clone(),
             elapsed_ns: parse_elapsed_ns(&message["time"]),
-            // The shim has the tool's whole output; the library forwards only the numbers that it
-            // parsed.
-            http: self
-                .shim
-                .as_ref()
-                .and_then(ToolShim::read_figures)
-                .or_else(|| message.get("http").cloned()),
+            http: figures.or_else(|| message.get("http").cloned()),
         };
         let (result, fault) = observe_rate(self.report_case(message), &rate, self.test);
         self.fault = self.fault.take().or(fault);
@@ -338,7 +290,7 @@ impl ReportCollector {
         let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
         if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
             // The library names the tool that it called, but the shim may have run a different one.
-            *tool = ParameterValue::Text(shim.tool().to_owned());
+            *tool = ParameterValue::Text(shim.tool.clone());
         }
         Case::new(name.unwrap_or_default(), values)
     }
@@ -354,12 +306,8 @@ fn add_metric(result: &mut RunResult, metric: &Json) {
 }
 
 fn parameter_value(json: &Json) -> ParameterValue {
-    match json {
-        Json::Bool(truth) => ParameterValue::Bool(*truth),
-        Json::Number(number) => ParameterValue::Number(number.as_f64().unwrap_or(f64::NAN)),
-        Json::String(text) => ParameterValue::Text(text.clone()),
-        other => ParameterValue::Text(other.to_string()),
-    }
+    let parsed = ParameterValue::deserialize(json);
+    parsed.unwrap_or_else(|_| ParameterValue::Text(json.to_string()))
 }
 
 impl ChildConversation for ReportCollector {

@@ -7,16 +7,14 @@
 //! calls `setjmp` does not contain the user's code, because compilers keep few variables in
 //! registers where `setjmp` may return twice.
 
+use super::SnippetBuild;
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
-use super::{LinkedProgram, SnippetBuild};
-use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
-use crate::layout::{ObjectFiles, write_failure};
-use crate::{cache_folder, sources};
+use crate::cache::{cache_folder, hash_name, write_file};
+use crate::compile::{self, BuildRecipe, variable_words};
+use crate::layout::{LinkedProgram, ObjectFiles, write_failure};
+use crate::run_outcome::HarnessFailure;
+use crate::sources;
 use speedwell_model::{FailureCause, SnippetLanguage};
-use std::collections::hash_map::DefaultHasher;
-use std::fs;
-use std::hash::{Hash, Hasher};
-use std::path::{Path, PathBuf};
 
 /// Default flags for C and C++. Flags of the variant follow them and take precedence.
 const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
@@ -28,19 +26,27 @@ const C_FLAGS: [&str; 2] = ["-Werror=implicit-function-declaration", "-Werror=re
 /// header is included if the code uses one of the words, or if the line has no words.
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
-/// Builds the program of a C or C++ snippet.
-pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailure> {
-    let SnippetBuild { snippet, compiler, variant, layout } = build;
+/// Returns the flags for both the harness and the code.
+fn common_flags(build: SnippetBuild) -> Result<Vec<String>, HarnessFailure> {
+    let SnippetBuild { snippet, variant, layout, .. } = build;
     let is_c = snippet.language == SnippetLanguage::C;
-    let folder = unpack_harness(&sources::C)?;
-    let mut flags: Vec<String> = DEFAULT_FLAGS.map(str::to_owned).to_vec();
+    let mut flags = DEFAULT_FLAGS.map(str::to_owned).to_vec();
     if !is_c {
         flags.extend(["-std=c++17", "-w"].map(str::to_owned));
-        flags.push(format!("-I{}", unpack_harness(&sources::CPP)?.display()));
+        flags.push(format!("-I{}", sources::CPP.folder()?.display()));
     }
     flags.extend(variable_words(if is_c { "CFLAGS" } else { "CXXFLAGS" }, &variant.environment));
     flags.extend(variant.arguments.iter().cloned());
     flags.extend(layout.compiler_flags());
+    Ok(flags)
+}
+
+/// Builds the program of a C or C++ snippet.
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailure> {
+    let SnippetBuild { snippet, compiler, variant, layout } = build;
+    let is_c = snippet.language == SnippetLanguage::C;
+    let folder = sources::C.folder()?;
+    let mut flags = common_flags(build)?;
     let harness = BuildRecipe {
         compiler: compiler.to_owned(),
         flags: [&flags[..], &["-c".to_owned()]].concat(),
@@ -60,50 +66,40 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailur
         Some(_) => vec!["-c".to_owned()],
         None => vec![main.to_string_lossy().into_owned(), "-lm".to_owned()],
     });
+    let ending = if is_c { "c" } else { "cpp" };
     let recipe = |text: &str| BuildRecipe {
         flags: flags.clone(),
-        file: source_path(text, if is_c { "c" } else { "cpp" }),
+        file: cache_folder().join("code").join(format!("code-{}.{ending}", hash_name(&text))),
         ..harness.clone()
     };
     let find_built = |text: String| compile::find_program(&recipe(&text));
     let compile_text = |text: String| {
         let build = recipe(&text);
-        write_source(&text, &build.file)?;
+        let written = write_file(&build.file, text, false);
+        written.map_err(|error| write_failure(&build.file, &error))?;
         compile::build_program(&build)
     };
-    let built =
-        compile_first_accepted(SnippetParts::of_snippet(snippet), is_c, find_built, compile_text)?;
+    let built = SnippetParts::of_snippet(snippet).compile_first(
+        |parts| source_texts(parts, is_c).into_iter().find_map(&find_built),
+        |parts| {
+            let mut texts = source_texts(parts, is_c).into_iter();
+            compile_text(texts.next().unwrap_or_default()).or_else(|failure| {
+                let is_rejected = matches!(failure.cause, FailureCause::Invalid { .. });
+                let may_differ = is_rejected && !has_only_syntax_errors(&failure.output);
+                texts.next().filter(|_| may_differ).map_or(Err(failure), &compile_text)
+            })
+        },
+    )?;
     let objects = ObjectFiles { recipe: &harness, files: vec![built, main], flags: &libraries };
     objects.program_of(layout.build)
 }
 
-/// Compiles the snippet. Tries to read the last statement of each part as an expression whose value
-/// is kept; if the compiler rejects that, as a statement without a value.
-fn compile_first_accepted(
-    parts: SnippetParts,
-    is_c: bool,
-    find_built: impl Fn(String) -> Option<PathBuf>,
-    compile_text: impl Fn(String) -> Result<PathBuf, CompileFailure>,
-) -> Result<PathBuf, CompileFailure> {
+/// Generates the texts to try in turn: in C++, the second one includes all headers.
+fn source_texts(parts: &SnippetParts, is_c: bool) -> Vec<String> {
     if is_c {
-        return parts.compile_first(
-            |parts| find_built(c_source(parts)),
-            |parts| compile_text(c_source(parts)),
-        );
+        return vec![c_source(parts)];
     }
-    parts.compile_first(
-        |parts| {
-            find_built(cpp_source(parts, false)).or_else(|| find_built(cpp_source(parts, true)))
-        },
-        |parts| {
-            compile_text(cpp_source(parts, false)).or_else(|failure| match failure.cause {
-                FailureCause::Invalid { .. } if !has_only_syntax_errors(&failure.output) => {
-                    compile_text(cpp_source(parts, true))
-                }
-                _ => Err(failure),
-            })
-        },
-    )
+    [false, true].map(|all_headers| cpp_source(parts, all_headers)).to_vec()
 }
 
 /// Whether another header cannot help: every error is about punctuation where something else was
@@ -117,26 +113,6 @@ fn has_only_syntax_errors(output: &str) -> bool {
     };
     let mut errors = output.lines().filter_map(|line| line.split_once("error: ")).peekable();
     errors.peek().is_some() && errors.all(|(_, message)| is_of_syntax(message))
-}
-
-/// Returns the path of the file with this content in the cache folder.
-fn source_path(text: &str, ending: &str) -> PathBuf {
-    let mut hash = DefaultHasher::new();
-    text.hash(&mut hash);
-    let folder = cache_folder().join("code");
-    folder.join(format!("code-{:016x}.{ending}", hash.finish()))
-}
-
-/// Writes a file in the cache folder.
-fn write_source(text: &str, file: &Path) -> Result<(), CompileFailure> {
-    let ending = file.extension().unwrap_or_default().to_string_lossy();
-    let draft = file.with_extension(format!("{}-{ending}", std::process::id()));
-    let write = || {
-        fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
-        fs::write(&draft, text)?;
-        fs::rename(&draft, file)
-    };
-    write().map_err(|error| write_failure(file, &error))
 }
 
 /// Generates the C source.
@@ -192,7 +168,7 @@ fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all_headers: bool) -> 
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
     let is_single = text.text_before().trim().is_empty();
-    if !part.has_value() || (text.has_return() && !is_single) {
+    if !part.has_value() || (text.contains_name("return") && !is_single) {
         file.add_user_text(part.name, &text.body, 1, ";\n}");
         return;
     }

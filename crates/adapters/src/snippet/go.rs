@@ -1,12 +1,11 @@
 //! Compiles Go snippets. All code of a snippet is in one function, where `:=` infers the types of
 //! variables.
 
+use super::SnippetBuild;
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
-use super::{LinkedProgram, SnippetBuild};
-use crate::compile::{
-    CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
-};
-use crate::layout::{LinkRecord, LinkedBuild, build_folder, time_build};
+use crate::compile::{GeneratedBuild, hash_folders, program_version};
+use crate::layout::{LinkRecord, LinkedBuild, LinkedProgram, build_folder, time_build};
+use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use std::path::{Path, PathBuf};
 
@@ -20,10 +19,10 @@ const ISOLATED_ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 /// Compiles the code and returns the program.
-pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailure> {
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailure> {
     let SnippetBuild { snippet, compiler, variant, layout } = build;
     let identity = program_version(compiler, &["version"])?;
-    let harness = unpack_harness(&sources::GO)?;
+    let harness = sources::GO.folder()?;
     let module = write_module(&identity, &harness, &snippet.paths);
     let isolated = ISOLATED_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let environment = [&isolated[..], &variant.environment].concat();

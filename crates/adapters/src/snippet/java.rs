@@ -3,13 +3,12 @@
 
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts, TextPosition};
 use super::text::StatementKind;
+use super::{SnippetBuild, adjacent_program, resolve_links};
 use crate::cache::sorted_entries;
-use crate::compile::{
-    CompileFailure, GeneratedBuild, hash_folders, locate_program, program_version, unpack_harness,
-};
+use crate::compile::{GeneratedBuild, hash_folders, program_version};
+use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_machine::process::ProcessSpec;
-use speedwell_model::{Snippet, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,27 +32,21 @@ const COMPILER_OPTIONS: [&str; 6] = [
     ".",
 ];
 
-/// Compiles the code and returns the command that runs it. `program` is `java`; the compiler
+/// Compiles the code and returns the command that runs it. The program is `java`; the compiler
 /// `javac` is taken from the same folder if it is there.
-pub fn build_program(
-    snippet: &Snippet,
-    program: &Path,
-    variant: &Variant,
-) -> Result<ProcessSpec, CompileFailure> {
-    let java_path =
-        fs::canonicalize(locate_program(program)).unwrap_or_else(|_| program.to_owned());
-    let adjacent = java_path.with_file_name("javac");
-    let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("javac") };
+pub fn build_program(build: SnippetBuild) -> Result<ProcessSpec, HarnessFailure> {
+    let SnippetBuild { snippet, compiler: program, variant, .. } = build;
+    let compiler = adjacent_program(program, "javac");
     let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
-    let harness = unpack_harness(&sources::JAVA)?.join("speedwell");
+    let harness = sources::JAVA.folder()?.join("speedwell");
     let sources = sorted_entries(&harness);
     let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| GeneratedBuild {
         stem,
         files,
         compiler: compiler.clone(),
         arguments: [&COMPILER_OPTIONS.map(str::to_owned)[..], &arguments[..]].concat(),
-        environment: Vec::new(),
         identity: identity.clone(),
+        ..GeneratedBuild::default()
     };
     let arguments = sources.iter().map(|file| file.to_string_lossy().into_owned());
     let classes = compilation("java-harness", Vec::new(), arguments.collect()).compile()?;
@@ -73,17 +66,14 @@ pub fn build_program(
         },
     )?;
     path.insert(0, classes_of_snippet);
-    let mut spec =
-        ProcessSpec::new(program).args(KEEP_OPTIONS).args(variant.arguments.iter().cloned());
-    spec = spec.args(["-cp".to_owned(), class_path(&path), "Main".to_owned()]);
-    Ok(spec)
+    let spec = ProcessSpec::new(program).args(KEEP_OPTIONS).args(&variant.arguments);
+    Ok(spec.args(["-cp", &class_path(&path), "Main"]))
 }
 
 /// Identifies the JDK by its release file. If there is no such file, asks the compiler for its
 /// version, which takes as long as the rest of a cached build.
-fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
-    let compiler =
-        fs::canonicalize(locate_program(compiler)).unwrap_or_else(|_| compiler.to_owned());
+fn jdk_identity(compiler: &Path) -> Result<String, HarnessFailure> {
+    let compiler = resolve_links(compiler);
     let home = compiler.parent().and_then(Path::parent);
     match home.map(|home| fs::read_to_string(home.join("release"))) {
         Some(Ok(version)) => Ok(version),
@@ -98,7 +88,7 @@ fn class_path(folders: &[PathBuf]) -> String {
 }
 
 /// Replaces line numbers of the generated file in compiler messages with those of the user's code.
-fn map_to_user_text(mut failure: CompileFailure, positions: &[TextPosition]) -> CompileFailure {
+fn map_to_user_text(mut failure: HarnessFailure, positions: &[TextPosition]) -> HarnessFailure {
     let lines = failure.output.lines().map(|line| {
         let counted = line.strip_prefix("Main.java:").and_then(|rest| rest.split_once(':'));
         let found = counted.and_then(|(number, rest)| {
@@ -149,10 +139,11 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
 /// Writes a lambda body that returns the value of a part.
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
-    if !part.has_value() || (text.has_return() && !text.text_before().trim().is_empty()) {
+    if !part.has_value() || (text.contains_name("return") && !text.text_before().trim().is_empty())
+    {
         // Without `if (true)`, the compiler would reject `return null` as unreachable after code
         // that throws or loops forever.
-        let may_end = !text.has_return();
+        let may_end = !text.contains_name("return");
         file.add_generated(if may_end { "if (true) {" } else { "" });
         file.add_user_text(part.name, &text.body, 1, statement_end(part));
         file.add_generated(if may_end { "}\nreturn null;" } else { "" });

@@ -7,9 +7,7 @@
 //! "Measuring code". Start at [`LiveHarness::open`].
 
 use crate::ProtocolMessage;
-use crate::compile::CompileFailure;
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::start_reason;
+use crate::run_outcome::HarnessFailure;
 use crate::snippet::build_process;
 use crate::snippet::timing::parse_timing;
 use speedwell_machine::process::{
@@ -37,38 +35,12 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 /// its results so far are used.
 const RUN_SLACK: Duration = Duration::from_secs(2);
 
-/// Lines of stderr kept with a failure.
-const TAIL_LINES: usize = 20;
-
 /// A running harness. Dropping it ends its process.
 pub struct LiveHarness {
     commands: Option<Sender<ProtocolMessage>>,
     events: Receiver<ProtocolMessage>,
     service: Option<ServiceProcess>,
     clock: WaitClock,
-}
-
-/// The failure of a command, or the end of a harness before it answered a command.
-#[derive(Debug, Clone)]
-pub struct HarnessFailure {
-    /// Cause of the failure.
-    pub cause: FailureCause,
-    /// Last lines of the process's stderr.
-    pub stderr_tail: String,
-}
-
-impl HarnessFailure {
-    /// Wraps an error that the harness reported while it continued to run.
-    pub fn new(cause: FailureCause) -> HarnessFailure {
-        HarnessFailure { cause, stderr_tail: String::new() }
-    }
-}
-
-/// Converts the failure of a snippet that did not compile or start.
-impl From<CompileFailure> for HarnessFailure {
-    fn from(error: CompileFailure) -> HarnessFailure {
-        HarnessFailure { cause: error.cause, stderr_tail: error.output }
-    }
 }
 
 /// Answer to one command.
@@ -94,7 +66,7 @@ impl CommandAnswer {
     /// # Errors
     /// Fails with the fault of `job`.
     pub fn check_fault(self, job: &str) -> Result<CommandAnswer, HarnessFailure> {
-        self.find_fault(job).map_or(Ok(self), |cause| Err(HarnessFailure::new(cause)))
+        self.find_fault(job).map_or(Ok(self), |cause| Err(cause.into()))
     }
 
     /// Returns the timing of `job`. `samples` is the division into samples that was requested for
@@ -144,12 +116,8 @@ impl LiveHarness {
             clock: spec.clock,
         };
         let clock = spec.clock;
-        let service = ServiceProcess::start_with_conversation(spec.clone(), conversation).map_err(
-            |error| {
-                let reason = start_reason(&spec, &error);
-                HarnessFailure::new(FailureCause::Start { reason })
-            },
-        )?;
+        let service = ServiceProcess::start_with_conversation(spec.clone(), conversation)
+            .map_err(|error| HarnessFailure::not_started(&spec, &error))?;
         let mut live =
             LiveHarness { commands: Some(command_sender), events, service: Some(service), clock };
         let ready = live.collect_answer("ready", START_TIMEOUT, &mut |_| {})?;
@@ -216,10 +184,7 @@ impl LiveHarness {
         expected: Duration,
         on_event: &mut dyn FnMut(&ProtocolMessage),
     ) -> Result<CommandAnswer, HarnessFailure> {
-        let mut message = run_command(jobs, samples, false);
-        if stream {
-            message = message.with("stream", 1);
-        }
+        let message = run_command(jobs, samples, false).with_some("stream", stream.then_some(1));
         self.send_command(message, expected, on_event)
     }
 
@@ -281,15 +246,14 @@ impl LiveHarness {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let silent = || HarnessFailure::new(FailureCause::Silent);
+                    let silent = || FailureCause::Silent.into();
                     return Err(self.failed_outcome().unwrap_or_else(silent));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let limit_ms = timeout.as_millis() as u64;
-                    let outcome = self.stop_process();
-                    return Err(HarnessFailure {
-                        cause: FailureCause::Timeout { limit_ms },
-                        stderr_tail: stderr_tail(outcome.as_ref()),
+                    let cause = FailureCause::Timeout { limit_ms: timeout.as_millis() as u64 };
+                    return Err(match self.stop_process() {
+                        Some(outcome) => HarnessFailure::of_process(cause, &outcome),
+                        None => cause.into(),
                     });
                 }
             }
@@ -299,20 +263,14 @@ impl LiveHarness {
     /// Stops the process and returns how it failed, if it did.
     fn failed_outcome(&mut self) -> Option<HarnessFailure> {
         let outcome = self.stop_process()?;
-        Some(HarnessFailure {
-            cause: outcome.failure_cause(LiveHarness::MAX_LIFETIME)?,
-            stderr_tail: stderr_tail(Some(&outcome)),
-        })
+        let cause = outcome.failure_cause(LiveHarness::MAX_LIFETIME)?;
+        Some(HarnessFailure::of_process(cause, &outcome))
     }
 
     fn stop_process(&mut self) -> Option<ProcessOutcome> {
         self.commands = None;
         self.service.take()?.stop_and_wait().ok()
     }
-}
-
-fn stderr_tail(outcome: Option<&ProcessOutcome>) -> String {
-    outcome.map_or(String::new(), |outcome| outcome.stderr.last_lines(TAIL_LINES))
 }
 
 /// Converts an error event to a cause.
@@ -326,13 +284,13 @@ pub fn error_cause(error: &ProtocolMessage) -> Option<FailureCause> {
     let stage = error.get("stage").unwrap_or_default();
     Some(match stage.as_str() {
         "done" => FailureCause::CleanupFailed { reason },
-        "parse" | "compile" => invalid_cause(format!("does not compile: {reason}")),
-        "init" => invalid_cause(format!("failed in init: {reason}")),
-        "init_runner" => invalid_cause(format!("failed in init-worker: {reason}")),
-        "protocol" => invalid_cause(reason),
+        "parse" | "compile" => FailureCause::invalid(format!("does not compile: {reason}")),
+        "init" => FailureCause::invalid(format!("failed in init: {reason}")),
+        "init_runner" => FailureCause::invalid(format!("failed in init-worker: {reason}")),
+        "protocol" => FailureCause::invalid(reason),
         // A shell command; the reason says how it failed.
-        "run" if error.get("class").as_deref() == Some("Command") => invalid_cause(reason),
-        _ => invalid_cause(format!("failed: {reason}")),
+        "run" if error.get("class").as_deref() == Some("Command") => FailureCause::invalid(reason),
+        _ => FailureCause::invalid(format!("failed: {reason}")),
     })
 }
 
@@ -448,39 +406,24 @@ pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
     if snippet.language.is_compiled() {
         return command.with("form", "built");
     }
-    let mut message =
-        command.with("form", "text").with("lang", snippet.language).with("runner", &snippet.runner);
-    let hooks = [
-        ("init", &snippet.init),
-        ("init_runner", &snippet.init_worker),
-        ("prepare", &snippet.prepare),
-        ("done", &snippet.done),
-    ];
-    for (key, hook) in hooks {
-        if let Some(text) = hook {
-            message = message.with(key, text);
-        }
-    }
-    if snippet.in_shell {
-        message = message.with("in_shell", 1);
-    }
-    if let Some(count) = snippet.warmup {
-        message = message.with("warmup", count);
-    }
-    if snippet.shows_output {
-        message = message.with("show", 1);
-    }
-    if snippet.ignores_failure {
-        message = message.with("ignore_failure", 1);
-    }
+    let flag = |is_set: bool| is_set.then_some(1);
+    let mut message = command
+        .with("form", "text")
+        .with("lang", snippet.language)
+        .with("runner", &snippet.runner)
+        .with_some("init", snippet.init.as_ref())
+        .with_some("init_runner", snippet.init_worker.as_ref())
+        .with_some("prepare", snippet.prepare.as_ref())
+        .with_some("done", snippet.done.as_ref())
+        .with_some("in_shell", flag(snippet.in_shell))
+        .with_some("warmup", snippet.warmup)
+        .with_some("show", flag(snippet.shows_output))
+        .with_some("ignore_failure", flag(snippet.ignores_failure));
     match &snippet.nodes {
         None => {}
         Some(ErlangNodes::Local(count)) => message = message.with("nodes", count),
         Some(ErlangNodes::Remote { name, cookie }) => {
-            message = message.with("node", name);
-            if let Some(cookie) = cookie {
-                message = message.with("cookie", cookie);
-            }
+            message = message.with("node", name).with_some("cookie", cookie.as_ref());
         }
     }
     for (index, path) in snippet.paths.iter().enumerate() {

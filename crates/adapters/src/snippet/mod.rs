@@ -4,11 +4,11 @@
 //! answers (`timing.rs`). Languages differ in how their process is started; [`build_process`]
 //! decides how. A snippet in a compiled language first becomes a program: each language has a file
 //! here (C and C++ share one), which generates the source from the templates and lists in
-//! `languages/`, and `compile.rs` runs the compilers. Start at [`harness_for_language`].
+//! `languages/`, and `compile.rs` runs the compilers. Start at [`SnippetHarness`].
 
-use crate::cache::{cache_folder, sorted_entries};
-use crate::compile::{GeneratedBuild, locate_program, unpack_harness, variable_words};
-use crate::layout::{LinkRecord, RunLayout};
+use crate::cache::{cache_folder, find_in_path, locate_program, sorted_entries};
+use crate::compile::{GeneratedBuild, variable_words};
+use crate::layout::{LinkRecord, LinkedProgram, RunLayout};
 use crate::node::JsRuntime;
 use crate::own_program;
 use crate::sources::{self, HarnessSources};
@@ -28,11 +28,11 @@ pub mod sh;
 mod text;
 mod timing;
 
-pub use crate::compile::CompileFailure;
-pub use live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
+pub use crate::run_outcome::HarnessFailure;
+pub use live_harness::{CommandAnswer, LiveHarness};
 pub use runs::{
-    SharedProcesses, expected_duration, folded_warning, harness_for_language,
-    shared_process_failure, to_observation,
+    SharedProcesses, SnippetHarness, expected_duration, folded_warning, shared_process_failure,
+    to_observation,
 };
 
 /// Default program for snippets of a language: the interpreter, the compiler, or for Java `java`.
@@ -205,7 +205,7 @@ fn is_identifier_part(c: char) -> bool {
 }
 
 fn first_in_path(names: &[&str]) -> String {
-    let found = names.iter().find(|name| locate_program(Path::new(name)).is_absolute());
+    let found = names.iter().find(|name| find_in_path(name).is_some());
     (*found.unwrap_or(&names[0])).to_owned()
 }
 
@@ -219,7 +219,7 @@ pub fn build_process(
     snippet: &Snippet,
     program: &Path,
     variant: &Variant,
-) -> Result<ProcessSpec, CompileFailure> {
+) -> Result<ProcessSpec, HarnessFailure> {
     build_with_layout(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
 }
 
@@ -230,7 +230,7 @@ fn build_with_layout(
     program: &Path,
     variant: &Variant,
     layout: RunLayout,
-) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
+) -> Result<(ProcessSpec, Option<LinkRecord>), HarnessFailure> {
     let (mut spec, linking) = match snippet.language {
         SnippetLanguage::Node => {
             let flags = JsRuntime::from_program(program).arguments(&variant.arguments);
@@ -239,7 +239,11 @@ fn build_with_layout(
         SnippetLanguage::Python => {
             (script_process(&sources::PYTHON, "harness.py", program, &variant.arguments)?, None)
         }
-        SnippetLanguage::Sh => (shell_process(program), None),
+        SnippetLanguage::Sh => {
+            let shell = program.to_string_lossy();
+            let words = [sh::HARNESS_COMMAND, &shell];
+            (ProcessSpec::new(own_program()).args(words), None)
+        }
         SnippetLanguage::Erlang | SnippetLanguage::Elixir => {
             (beam_process(snippet.language, program, variant)?, None)
         }
@@ -256,17 +260,9 @@ fn script_process(
     file: &str,
     program: &Path,
     flags: &[String],
-) -> Result<ProcessSpec, CompileFailure> {
-    let folder = unpack_harness(harness)?;
-    let script = folder.join(file).to_string_lossy().into_owned();
-    let arguments = flags.iter().cloned().chain([script]);
-    Ok(ProcessSpec::new(program).args(arguments))
-}
-
-/// Builds a process of this program that acts as the harness for a shell.
-fn shell_process(shell: &Path) -> ProcessSpec {
-    let path = shell.to_string_lossy().into_owned();
-    ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
+) -> Result<ProcessSpec, HarnessFailure> {
+    let script = harness.folder()?.join(file);
+    Ok(ProcessSpec::new(program).args(flags).args([script.to_string_lossy()]))
 }
 
 /// Emulator options: no shell, no user files, and no distribution daemon, which is needed only to
@@ -291,37 +287,31 @@ fn beam_process(
     language: SnippetLanguage,
     program: &Path,
     variant: &Variant,
-) -> Result<ProcessSpec, CompileFailure> {
+) -> Result<ProcessSpec, HarnessFailure> {
     let is_elixir = language == SnippetLanguage::Elixir;
     let emulator = if is_elixir { PathBuf::from("erl") } else { program.to_owned() };
     let mut folders = vec![compile_erlang_harness(&emulator)?];
     if is_elixir {
         folders.push(elixir_library(program)?);
     }
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut spec = ProcessSpec::new(&emulator).args(variant.arguments.iter().cloned());
-    spec = spec.args(EMULATOR_OPTIONS);
+    let mut spec = ProcessSpec::new(&emulator).args(&variant.arguments).args(EMULATOR_OPTIONS);
     // Without this option, the emulator would write a cookie into the user's home folder.
     let cookie = uuid::Uuid::now_v7().simple().to_string();
-    spec = spec.args(["-setcookie".to_owned(), cookie]);
+    spec = spec.args(["-setcookie", &cookie]);
     for folder in &folders {
-        spec = spec.args(["-pa".to_owned(), text(folder)]);
+        spec = spec.args(["-pa", &folder.to_string_lossy()]);
     }
-    spec = spec.args(["-s", "speedwell_harness"]);
-    Ok(spec.env("SPEEDWELL_CACHE", text(&cache_folder().join("code"))))
+    let cache = cache_folder().join("code");
+    Ok(spec.args(["-s", "speedwell_harness"]).env("SPEEDWELL_CACHE", cache.to_string_lossy()))
 }
 
 /// Returns the folder with the harness, compiled by this emulator's compiler.
-fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
-    let location = locate_program(emulator);
-    if !location.is_absolute() {
+fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, HarnessFailure> {
+    if !locate_program(emulator).is_absolute() {
         return Err(missing_language(emulator, "Erlang/OTP", "erlang"));
     }
-    let location = fs::canonicalize(&location).unwrap_or(location);
-    let adjacent = location.with_file_name("erlc");
-    let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("erlc") };
-    let folder = unpack_harness(&sources::ERLANG)?;
-    let files = sorted_entries(&folder.join("src"))
+    let compiler = adjacent_program(emulator, "erlc");
+    let files = sorted_entries(&sources::ERLANG.folder()?.join("src"))
         .into_iter()
         .filter(|path| path.extension().is_some_and(|ending| ending == "erl"))
         .map(|path| path.to_string_lossy().into_owned());
@@ -331,31 +321,41 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
     let identity = data.map(|data| format!("{} {:?}", data.len(), data.modified().ok()));
     GeneratedBuild {
         stem: "erlang-harness",
-        files: Vec::new(),
         compiler,
         arguments: arguments.into_iter().chain(files).collect(),
-        environment: Vec::new(),
         identity: identity.unwrap_or_default(),
+        ..GeneratedBuild::default()
     }
     .compile()
 }
 
-/// Folder of Elixir's modules.
-fn elixir_library(program: &Path) -> Result<PathBuf, CompileFailure> {
+/// Returns the program `name` in the folder of `program`, or just the name if it is not there.
+fn adjacent_program(program: &Path, name: &str) -> PathBuf {
+    let adjacent = resolve_links(program).with_file_name(name);
+    if adjacent.is_file() { adjacent } else { PathBuf::from(name) }
+}
+
+/// Locates a program and follows links to it.
+fn resolve_links(program: &Path) -> PathBuf {
     let location = locate_program(program);
-    let location = fs::canonicalize(&location).unwrap_or(location);
+    fs::canonicalize(&location).unwrap_or(location)
+}
+
+/// Folder of Elixir's modules.
+fn elixir_library(program: &Path) -> Result<PathBuf, HarnessFailure> {
+    let location = resolve_links(program);
     let folder = location.parent().and_then(Path::parent).map(|root| root.join("lib/elixir/ebin"));
     folder
         .filter(|folder| folder.is_dir())
         .ok_or_else(|| missing_language(program, "Elixir", "elixir"))
 }
 
-fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure {
+fn missing_language(program: &Path, name: &str, package: &str) -> HarnessFailure {
     let reason = format!(
         "'{}': {name} not found; most systems package it as '{package}'",
         program.display()
     );
-    CompileFailure::start_failed(reason)
+    HarnessFailure::start_failed(reason)
 }
 
 /// A snippet in a compiled language, and how its program is built.
@@ -367,31 +367,25 @@ struct SnippetBuild<'a> {
     layout: RunLayout,
 }
 
-/// A program, and how it was linked.
-type LinkedProgram = (PathBuf, Option<LinkRecord>);
-
 /// Compiles a snippet in a compiled language to a program that speaks the protocol: the user's code
 /// in a generated loop, and a harness that is compiled once for each compiler and set of flags.
 /// Returns the command that starts the program.
 ///
 /// # Errors
 /// Fails if the compiler is missing or rejects the code.
-fn build_snippet(build: SnippetBuild) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
-    let SnippetBuild { snippet, compiler, variant, .. } = build;
+fn build_snippet(build: SnippetBuild) -> Result<(ProcessSpec, Option<LinkRecord>), HarnessFailure> {
     let program = |(program, linking): LinkedProgram| (ProcessSpec::new(program), linking);
-    let built = match snippet.language {
+    let built = match build.snippet.language {
         SnippetLanguage::Rust => rust::build_program(build).map(program),
         SnippetLanguage::Go => go::build_program(build).map(program),
-        SnippetLanguage::Java => {
-            java::build_program(snippet, compiler, variant).map(|spec| (spec, None))
-        }
+        SnippetLanguage::Java => java::build_program(build).map(|spec| (spec, None)),
         _ => c::build_program(build).map(program),
     };
-    built.map_err(|failure| with_hint(failure, snippet.language))
+    built.map_err(|failure| with_hint(failure, build.snippet.language))
 }
 
 /// Adds a hint if the compiler cannot be started.
-fn with_hint(mut failure: CompileFailure, language: SnippetLanguage) -> CompileFailure {
+fn with_hint(mut failure: HarnessFailure, language: SnippetLanguage) -> HarnessFailure {
     let hint = match language {
         SnippetLanguage::C => {
             "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or the variable CC"

@@ -9,7 +9,7 @@
 //! A [`GeneratedSource`] tracks the positions of the user's code in it.
 
 use super::text::{SplitText, StatementKind};
-use crate::compile::CompileFailure;
+use crate::run_outcome::HarnessFailure;
 use speedwell_model::{FailureCause, Snippet};
 
 /// The parts of a snippet in execution order; missing ones are empty.
@@ -32,7 +32,7 @@ impl SnippetPart {
         match self.text.kind {
             StatementKind::Plain => false,
             StatementKind::Return => true,
-            StatementKind::Expression | StatementKind::Last => !self.is_plain,
+            StatementKind::Value => !self.is_plain,
         }
     }
 
@@ -42,7 +42,7 @@ impl SnippetPart {
     }
 
     fn is_undecided(&self) -> bool {
-        !self.is_plain && matches!(self.text.kind, StatementKind::Expression | StatementKind::Last)
+        !self.is_plain && self.text.kind == StatementKind::Value
     }
 }
 
@@ -90,12 +90,12 @@ impl SnippetParts {
     pub fn compile_first<T>(
         mut self,
         find: impl Fn(&SnippetParts) -> Option<T>,
-        compile: impl Fn(&SnippetParts) -> Result<T, CompileFailure>,
-    ) -> Result<T, CompileFailure> {
+        compile: impl Fn(&SnippetParts) -> Result<T, HarnessFailure>,
+    ) -> Result<T, HarnessFailure> {
         if let Some(result) = self.interpretations().iter().find_map(find) {
             return Ok(result);
         }
-        let mut best: Option<CompileFailure> = None;
+        let mut best: Option<HarnessFailure> = None;
         loop {
             let failure = match compile(&self) {
                 Ok(result) => return Ok(result),
@@ -145,13 +145,13 @@ impl SnippetParts {
 }
 
 /// Number of compiler messages about the user's code.
-fn count_errors(failure: &CompileFailure) -> usize {
+fn count_errors(failure: &HarnessFailure) -> usize {
     failure.output.lines().filter(|line| part_of_line(line).is_some()).count()
 }
 
 /// Rewrites a failure for the user: the first error in the user's code becomes the reason. The
 /// output keeps each message once, without messages about generated code.
-pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
+pub fn rewrite_for_user(mut failure: HarnessFailure) -> HarnessFailure {
     let FailureCause::Invalid { reason } = &mut failure.cause else { return failure };
     let lines = relevant_lines(&failure.output);
     if let Some(index) = lines.iter().position(|line| part_of_line(line).is_some()) {
@@ -324,12 +324,9 @@ mod tests {
     use speedwell_model::SnippetLanguage;
     use std::cell::RefCell;
 
-    fn test_failure(output: &str) -> CompileFailure {
+    fn test_failure(output: &str) -> HarnessFailure {
         let reason = String::new();
-        CompileFailure {
-            output: output.to_owned(),
-            ..CompileFailure::before_start(FailureCause::Invalid { reason })
-        }
+        HarnessFailure { output: output.to_owned(), ..FailureCause::Invalid { reason }.into() }
     }
 
     #[test]
@@ -361,7 +358,7 @@ mod tests {
     fn the_shorter_list_of_errors_is_reported() {
         let snippet =
             Snippet { init: Some("x".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
-        let refuse = |parts: &SnippetParts| -> Result<(), CompileFailure> {
+        let refuse = |parts: &SnippetParts| -> Result<(), HarnessFailure> {
             Err(test_failure(if parts.find_part("runner").has_value() {
                 "runner:1: error: void\ninit:1: error: no x\n"
             } else {

@@ -6,30 +6,23 @@
 //! workers wait and keep their state. Each measurement is reported as a run of its own, with a note.
 
 use super::live_harness::{
-    CommandAnswer, HarnessFailure, LiveHarness, calibrate_command, error_cause, load_command,
-    run_command, workers_command,
+    CommandAnswer, LiveHarness, calibrate_command, error_cause, load_command, run_command,
+    workers_command,
 };
 use super::timing::parse_timing;
-use super::{build_with_layout, default_program, is_module};
+use super::{build_with_layout, is_module};
 use crate::counting::{CountingInputs, perform_counted};
-use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
-};
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::{add_metric, harness_warnings, run_failure};
+use crate::job::{BenchmarkJob, RunContext};
+use crate::run_outcome::{HarnessFailure, add_metric, converse, harness_warnings};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
-use speedwell_machine::process::{
-    ProcessSpec, is_interrupt_requested, run_child, shell_line, unix_time_ms,
-};
+use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, shell_line, unix_time_ms};
 use speedwell_model::{
-    ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection, Sample,
+    ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection,
     SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure, Variant,
 };
 use std::collections::{HashMap, VecDeque};
 use std::fs;
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// Job name in the protocol.
@@ -39,62 +32,33 @@ const JOB_NAME: &str = "code";
 const MIN_EMPTY_RATIO: f64 = 3.0;
 
 /// Harness for snippets.
-#[derive(Debug, Clone, Copy)]
-pub struct SnippetHarness(pub SnippetLanguage);
-
-/// Returns the harness for snippets in the language.
-pub fn harness_for_language(language: SnippetLanguage) -> &'static dyn LanguageHarness {
-    static ALL: LazyLock<[SnippetHarness; SnippetLanguage::ALL.len()]> =
-        LazyLock::new(|| SnippetLanguage::ALL.map(SnippetHarness));
-    let found = ALL.iter().find(|harness| harness.0 == language);
-    found.unwrap_or(&ALL[0])
-}
+pub struct SnippetHarness;
 
 impl LanguageHarness for SnippetHarness {
-    /// Snippets do not describe themselves: the caller creates their jobs.
-    fn describe_source(&self, _request: &DescribeRequest) -> BenchmarkDescription {
-        BenchmarkDescription::default()
-    }
-
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        let Some(snippet) = job.snippet_under(setting.variant) else {
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let snippet = setting.job.snippet_under(setting.variant).ok_or_else(|| {
             let spec = ProcessSpec::new("speedwell").args(["eval"]);
-            return RunOutcome::unsupported(&spec, "no code to measure", job, setting);
-        };
-        match build_with_layout(&snippet, &setting.program, setting.variant, setting.layout) {
-            Ok((mut spec, linking)) => {
-                if setting.sampling.clock == ComparedClock::Cpu {
-                    spec = disable_spinning(spec, snippet.language);
-                }
-                perform_snippet(&snippet, spec, job, setting).with_linking(linking)
+            HarnessFailure::invalid("no code to measure").with_replay(&spec)
+        })?;
+        let built = build_with_layout(&snippet, &setting.program, setting.variant, setting.layout);
+        let (mut spec, linking) = built.map_err(|mut failure| {
+            if failure.replay.is_empty() {
+                failure.replay = shell_line(&replay_command(&snippet, setting));
             }
-            Err(error) => {
-                let mut outcome = error.into_outcome(job, setting);
-                let failure = outcome.failure.as_mut();
-                if let Some(failure) = failure.filter(|failure| failure.replay.is_empty()) {
-                    failure.replay = shell_line(&replay_command(&snippet, setting));
-                }
-                outcome
-            }
+            failure
+        })?;
+        if setting.sampling.clock == ComparedClock::Cpu {
+            spec = disable_spinning(spec, snippet.language);
         }
+        let attempt = perform_snippet(&snippet, spec, setting)
+            .unwrap_or_else(|failure| RunOutcome::from_failure(failure, setting));
+        Ok(attempt.with_linking(linking))
     }
 
-    fn prepare_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) {
-        if let Some(snippet) = job.snippet_under(setting.variant) {
+    fn prepare_job(&self, setting: &RunContext<'_>) {
+        if let Some(snippet) = setting.job.snippet_under(setting.variant) {
             let _ = build_with_layout(&snippet, &setting.program, setting.variant, setting.layout);
         }
-    }
-
-    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        default_program(self.0)
-    }
-
-    fn has_version(&self, _source: &BenchmarkSource) -> bool {
-        self.0 != SnippetLanguage::Sh
-    }
-
-    fn divides_runs(&self) -> bool {
-        true
     }
 }
 
@@ -113,48 +77,36 @@ fn disable_spinning(spec: ProcessSpec, language: SnippetLanguage) -> ProcessSpec
 fn perform_snippet(
     snippet: &Snippet,
     mut spec: ProcessSpec,
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
-) -> RunOutcome {
+) -> Result<RunOutcome, HarnessFailure> {
+    let job = setting.job;
     spec.limit = setting.limit();
     spec.pin = setting.pin.cloned();
     spec.directory = Some(job.source.directory.clone());
     if let Some(counting) = setting.counting {
-        return count_instructions(snippet, &spec, counting, job, setting);
+        return count_instructions(snippet, &spec, counting, setting);
     }
-    let mut run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series);
-    if setting.sampling.clock == ComparedClock::Cpu {
-        run = run.with("cpu", 1);
-    }
-    let mut load = load_command(JOB_NAME, snippet);
-    if setting.is_rehearsal && snippet.language == SnippetLanguage::Sh {
-        load = load.with("rehearsal", 1);
-    }
-    let mut events = EventLog::new([
-        load,
-        calibrate_command(JOB_NAME),
-        workers_command(JOB_NAME, job.worker_count()),
-        run,
-    ])
-    .with_output(snippet.shows_output);
+    let compares_cpu = setting.sampling.clock == ComparedClock::Cpu;
+    let run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series)
+        .with_some("cpu", compares_cpu.then_some(1));
+    let is_rehearsal = setting.is_rehearsal && snippet.language == SnippetLanguage::Sh;
+    let load = load_command(JOB_NAME, snippet).with_some("rehearsal", is_rehearsal.then_some(1));
+    let workers = workers_command(JOB_NAME, job.worker_count());
+    let mut events = EventLog::new([load, calibrate_command(JOB_NAME), workers, run]);
+    events.shows_output = snippet.shows_output;
     let mut plain = replay_command(snippet, setting);
     plain.limit = setting.limit();
-    match run_child(&spec, &mut events) {
-        Err(error) => RunOutcome::start_failed(&spec, &error, job, setting),
-        Ok(outcome) => {
-            let error = events.first("error");
-            let result =
-                parse_timing(JOB_NAME, events.all_events(), &setting.samples).map(|timing| {
-                    let mut result = to_observation(&timing, job);
-                    events.events_of("metric").for_each(|metric| add_metric(&mut result, metric));
-                    result.notes.extend(collect_warnings(&events, &timing));
-                    result
-                });
-            let silent = result.is_none().then_some(FailureCause::Silent);
-            let fault = error.and_then(error_cause).or(silent);
-            RunOutcome::from_process(&plain, &outcome, result, fault, job, setting)
-        }
-    }
+    let outcome = converse(&spec, &spec, &mut events)?;
+    let timing = parse_timing(JOB_NAME, events.all_events(), &setting.samples);
+    let result = timing.map(|timing| {
+        let mut result = to_observation(&timing, job);
+        events.events_of("metric").for_each(|metric| add_metric(&mut result, metric));
+        result.notes.extend(collect_warnings(&events, &timing));
+        result
+    });
+    let silent = result.is_none().then_some(FailureCause::Silent);
+    let fault = events.first("error").and_then(error_cause).or(silent);
+    Ok(RunOutcome::from_process(&plain, &outcome, result, fault, setting))
 }
 
 /// Counts the instructions of a snippet instead of measuring its time.
@@ -162,9 +114,8 @@ fn count_instructions(
     snippet: &Snippet,
     spec: &ProcessSpec,
     counting: &InstructionCounting,
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
-) -> RunOutcome {
+) -> Result<RunOutcome, HarnessFailure> {
     let plain = replay_command(snippet, setting);
     let commands = |samples: &SampleDivision| {
         EventLog::new([
@@ -175,13 +126,13 @@ fn count_instructions(
     };
     let observe = |events: &EventLog| {
         let timing = parse_timing(JOB_NAME, events.all_events(), &setting.samples);
-        let result = timing.map(|timing| to_observation(&timing, job));
-        let silent = || invalid_cause("did not report that the case was performed");
+        let result = timing.map(|timing| to_observation(&timing, setting.job));
+        let silent = || FailureCause::invalid("did not report that the case was performed");
         let silent = result.is_none().then(silent);
         (result, events.error_cause().or(silent))
     };
     let (plain, commands, observe) = (&plain, &commands, &observe);
-    perform_counted(&CountingInputs { job, setting, counting, spec, plain, commands, observe })
+    perform_counted(&CountingInputs { setting, counting, spec, plain, commands, observe })
 }
 
 /// Converts the timing of one run to metrics. The first metric is compared, unless processor times
@@ -198,12 +149,8 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     }
     result.metrics.extend([Metric::throughput(), time(Metric::TIME)]);
     for window in &timing.windows {
-        result.samples.push(Sample {
-            metric: Arc::from(Metric::THROUGHPUT),
-            value: window.per_s,
-            elapsed_ns: Some(window.elapsed_ns.round() as u64),
-            iterations: Some(window.iterations),
-        });
+        let elapsed_ns = window.elapsed_ns.round() as u64;
+        result.add_throughput(window.per_s, elapsed_ns, window.iterations);
     }
     if let Some(time_ns) = timing.time_ns() {
         result.add_value(time(Metric::TIME), time_ns);
@@ -239,16 +186,11 @@ pub fn folded_warning(
 }
 
 /// Builds the failure of a process that several runs share.
-pub fn shared_process_failure(
-    failure: &HarnessFailure,
-    job: &BenchmarkJob,
-    setting: &RunContext<'_>,
-) -> StepFailure {
-    let snippet = job.snippet_under(setting.variant);
+pub fn shared_process_failure(failure: HarnessFailure, setting: &RunContext<'_>) -> StepFailure {
+    let snippet = setting.job.snippet_under(setting.variant);
     let spec = snippet
         .map_or_else(|| ProcessSpec::new("speedwell"), |snippet| replay_command(&snippet, setting));
-    let tail = failure.stderr_tail.clone();
-    run_failure(failure.cause.clone(), tail, &spec, job, setting)
+    failure.with_replay(&spec).in_run(setting)
 }
 
 /// Builds the command that measures the snippet again, without any others.
@@ -256,12 +198,13 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
     let is_plain_command = snippet.language == SnippetLanguage::Sh
         && [&snippet.init, &snippet.init_worker, &snippet.done].iter().all(|hook| hook.is_none())
         && snippet.paths.is_empty();
-    let mut words = if is_plain_command {
-        vec!["time".to_owned()]
+    let mut spec = ProcessSpec::new("speedwell");
+    spec = if is_plain_command {
+        spec.args(["time"])
     } else {
-        vec!["eval".to_owned(), snippet.language.to_string()]
+        spec.args(["eval", &snippet.language.to_string()])
     };
-    words.push(snippet.runner.clone());
+    spec = spec.args([&snippet.runner]);
     let hooks = [
         ("--init", &snippet.init),
         ("--init-worker", &snippet.init_worker),
@@ -269,12 +212,10 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         ("--done", &snippet.done),
     ];
     for (option, hook) in hooks {
-        if let Some(text) = hook {
-            words.extend([option.to_owned(), text.clone()]);
-        }
+        spec = spec.args(hook.iter().flat_map(|text| [option, text]));
     }
     if let Some(count) = snippet.warmup {
-        words.extend(["--warmup".to_owned(), count.to_string()]);
+        spec = spec.args(["--warmup", &count.to_string()]);
     }
     for (index, path) in snippet.paths.iter().enumerate() {
         let name = path.to_string_lossy();
@@ -282,28 +223,28 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         let text = fs::read_to_string(path).unwrap_or_default();
         let is_init =
             index == 0 && snippet.init.is_none() && is_module(snippet.language, path, &text);
-        words.extend(if is_init {
-            ["--init".to_owned(), format!("@{name}")]
+        spec = if is_init {
+            spec.args(["--init", &format!("@{name}")])
         } else {
-            ["--path".to_owned(), name.into_owned()]
-        });
+            spec.args(["--path", &name])
+        };
     }
-    match &snippet.nodes {
-        None => {}
-        Some(ErlangNodes::Local(count)) => words.extend(["--nodes".to_owned(), count.to_string()]),
+    spec = match &snippet.nodes {
+        None => spec,
+        Some(ErlangNodes::Local(count)) => spec.args(["--nodes", &count.to_string()]),
         // Omits the cookie: a report may be public.
-        Some(ErlangNodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
-    }
-    words.extend(["--runs".to_owned(), "1".to_owned()]);
+        Some(ErlangNodes::Remote { name, .. }) => spec.args(["--node", name]),
+    };
+    spec = spec.args(["--runs", "1"]);
     let limit = setting.limit();
     if limit != SamplingOptions::USUAL_TIMEOUT {
         let limit = match limit.subsec_millis() {
             0 => format!("{}s", limit.as_secs()),
             _ => format!("{}ms", limit.as_millis()),
         };
-        words.extend(["--timeout".to_owned(), limit]);
+        spec = spec.args(["--timeout", &limit]);
     }
-    ProcessSpec::new("speedwell").args(words)
+    spec
 }
 
 /// Note for readers of the results.
@@ -338,19 +279,19 @@ impl<'a> SharedProcesses<'a> {
     }
 
     /// Measures the snippet of one variant, or returns its result from an earlier joint run.
-    pub fn perform_run(&mut self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+    pub fn perform_run(&mut self, setting: &RunContext<'_>) -> RunOutcome {
         let (variants, at_once) = (self.variants, self.at_once);
         let process = self
             .processes
-            .entry(job.label.clone())
-            .or_insert_with(|| SharedProcess::start(variants, job, setting));
+            .entry(setting.job.label.clone())
+            .or_insert_with(|| SharedProcess::start(variants, setting));
         let name = &setting.variant.name;
         if let Some(ready) = process.pending.get_mut(name).and_then(VecDeque::pop_front) {
             return ready;
         }
         let wanted: Vec<&Variant> =
             if at_once { variants.iter().collect() } else { vec![setting.variant] };
-        process.run_variants(&wanted, job, setting);
+        process.run_variants(&wanted, setting);
         let outcome = process.pending.get_mut(name).and_then(VecDeque::pop_front);
         outcome.unwrap_or_default()
     }
@@ -366,7 +307,8 @@ impl Drop for SharedProcesses<'_> {
 }
 
 impl SharedProcess {
-    fn start(variants: &[Variant], job: &BenchmarkJob, setting: &RunContext<'_>) -> SharedProcess {
+    fn start(variants: &[Variant], setting: &RunContext<'_>) -> SharedProcess {
+        let job = setting.job;
         let numbered = variants.iter().enumerate();
         let mut process = SharedProcess {
             harness: None,
@@ -386,30 +328,30 @@ impl SharedProcess {
         match started {
             Ok((harness, _)) => {
                 process.harness = Some(harness);
-                variants.iter().for_each(|variant| process.load_variant(variant, job));
+                for variant in variants {
+                    if let Some(snippet) = job.snippet_under(variant)
+                        && let Err(failure) =
+                            process.load_snippet(variant, &snippet, job.worker_count())
+                    {
+                        process.faults.insert(variant.name.clone(), failure);
+                    }
+                }
             }
             Err(failure) => process.fail_all(variants, &failure),
         }
         process
     }
 
-    fn load_variant(&mut self, variant: &Variant, job: &BenchmarkJob) {
-        let Some(snippet) = job.snippet_under(variant) else { return };
-        let name = self.jobs[&variant.name].clone();
-        let Err(failure) = self.try_load(&name, &snippet, job.worker_count()) else { return };
-        self.faults.insert(variant.name.clone(), failure);
-    }
-
-    fn try_load(
+    fn load_snippet(
         &mut self,
-        job: &str,
+        variant: &Variant,
         snippet: &Snippet,
         workers: u32,
     ) -> Result<(), HarnessFailure> {
+        let job = &self.jobs[&variant.name];
         let harness = self.harness.as_mut().ok_or_else(silent_failure)?;
         let answer = harness.load_snippet(job, snippet)?.check_fault(job)?;
-        let loaded = answer.first("loaded").cloned();
-        self.loaded.extend(loaded.map(|loaded| (job.to_owned(), loaded)));
+        self.loaded.extend(answer.first("loaded").map(|loaded| (job.clone(), loaded.clone())));
         if self.empty_ns.is_none() {
             self.empty_ns = harness.measure_empty(job)?;
         }
@@ -428,7 +370,7 @@ impl SharedProcess {
         }
     }
 
-    fn run_variants(&mut self, wanted: &[&Variant], job: &BenchmarkJob, setting: &RunContext<'_>) {
+    fn run_variants(&mut self, wanted: &[&Variant], setting: &RunContext<'_>) {
         let (started_unix_ms, begin) = (unix_time_ms(), Instant::now());
         let runnable = wanted.iter().filter(|variant| !self.faults.contains_key(&variant.name));
         let jobs: Vec<String> = runnable.map(|variant| self.jobs[&variant.name].clone()).collect();
@@ -444,7 +386,7 @@ impl SharedProcess {
             _ => CommandAnswer::default(),
         };
         for variant in wanted {
-            let mut attempt = self.build_outcome(variant, &answer, job, setting);
+            let mut attempt = self.build_outcome(variant, &answer, setting);
             attempt.started_unix_ms = started_unix_ms;
             attempt.wall_ns = begin.elapsed().as_nanos() as u64;
             attempt.interrupted = is_interrupt_requested();
@@ -456,23 +398,22 @@ impl SharedProcess {
         &mut self,
         variant: &Variant,
         answer: &CommandAnswer,
-        job: &BenchmarkJob,
         setting: &RunContext<'_>,
     ) -> RunOutcome {
         let job_name = &self.jobs[&variant.name];
         let result = answer.timing(job_name, &setting.samples).map(|timing| {
-            let mut result = to_observation(&timing, job);
+            let mut result = to_observation(&timing, setting.job);
             result.notes.push(NOTE.to_owned());
             let loaded = self.loaded.get(job_name);
             result.notes.extend(folded_warning(&timing, self.empty_ns, loaded));
             result
         });
-        let reported = answer.find_fault(job_name).map(HarnessFailure::new);
+        let reported = answer.find_fault(job_name).map(HarnessFailure::from);
         let earlier = self.faults.get(&variant.name).cloned();
         let fault = earlier.or(reported).or_else(|| result.is_none().then(silent_failure));
         let failure = fault.map(|fault| {
             let setting = RunContext { variant, ..setting.clone() };
-            shared_process_failure(&fault, job, &setting)
+            shared_process_failure(fault, &setting)
         });
         RunOutcome { observations: result.into_iter().collect(), failure, ..RunOutcome::default() }
     }
@@ -486,5 +427,5 @@ pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duratio
 }
 
 fn silent_failure() -> HarnessFailure {
-    HarnessFailure::new(FailureCause::Silent)
+    FailureCause::Silent.into()
 }

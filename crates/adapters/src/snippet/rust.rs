@@ -1,16 +1,15 @@
 //! Compiles Rust snippets. Each part is in a separate file, and the generated program includes
 //! these files.
 
+use super::SnippetBuild;
 use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
-use super::{LinkedProgram, SnippetBuild};
 use crate::cache::sorted_entries;
-use crate::compile::{
-    CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
-};
+use crate::compile::{GeneratedBuild, hash_folders, program_version};
 use crate::layout::{
-    LinkRecord, LinkedBuild, ShuffleMethod, build_folder, gap_bytes, link_with_first, names_linker,
-    time_build,
+    LinkRecord, LinkedBuild, LinkedProgram, ShuffleMethod, build_folder, gap_bytes,
+    link_with_first, names_linker, time_build,
 };
+use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_model::Variant;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ const ALIGN_FLAG: &str = "-Cllvm-args=-align-all-functions=6";
 const PROGRAM_TEMPLATE: &str = include_str!("languages/rust.txt");
 
 /// Compiles the code and returns the program.
-pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailure> {
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, HarnessFailure> {
     let SnippetBuild { snippet, compiler, variant, layout } = build;
     // A toolchain, as in `rustc +nightly`, must be the first argument.
     let (toolchain, flags): (Vec<_>, Vec<_>) =
@@ -58,8 +57,17 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailur
         None => (compilation.compile().map_err(rewrite_for_user)?, None),
         Some(build) => {
             let flags = variant.arguments.clone();
+            // rustc is called again, because it does not expose its linker command.
             let linked = link_with_first(compiler, &flags, |method| {
-                link_build(&compilation, &flags, method, build)
+                let mut linked = compilation.clone();
+                linked.arguments.extend(link_arguments(&flags, method, build));
+                if let (ShuffleMethod::Coarse, Some((_, main))) = (method, linked.files.last_mut())
+                {
+                    let bytes = gap_bytes(build, 0);
+                    *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
+                }
+                let cache = build_folder()?;
+                time_build(|| linked.compile_below(&cache))
             });
             let (method, folder) = linked.map_err(rewrite_for_user)?;
             compilation.arguments.extend(link_arguments(&flags, method, build));
@@ -70,23 +78,6 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailur
         }
     };
     Ok((folder.join("program"), linking))
-}
-
-/// Links a build by calling rustc again, because rustc does not expose its linker command.
-fn link_build(
-    compilation: &GeneratedBuild,
-    flags: &[String],
-    method: ShuffleMethod,
-    build: LinkedBuild,
-) -> Result<PathBuf, CompileFailure> {
-    let mut linked = compilation.clone();
-    linked.arguments.extend(link_arguments(flags, method, build));
-    if let (ShuffleMethod::Coarse, Some((_, main))) = (method, linked.files.last_mut()) {
-        let bytes = gap_bytes(build, 0);
-        *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
-    }
-    let cache = build_folder()?;
-    time_build(|| linked.compile_below(&cache))
 }
 
 fn link_arguments(flags: &[String], method: ShuffleMethod, build: LinkedBuild) -> Vec<String> {
@@ -100,8 +91,8 @@ fn build_library(
     flags: &[String],
     variant: &Variant,
     identity: &str,
-) -> Result<PathBuf, CompileFailure> {
-    let folder = unpack_harness(&sources::RUST)?;
+) -> Result<PathBuf, HarnessFailure> {
+    let folder = sources::RUST.folder()?;
     let mut arguments = flags.to_vec();
     arguments.extend(["--crate-name=speedwell", "--crate-type=rlib"].map(str::to_owned));
     arguments.push(folder.join("speedwell.rs").to_string_lossy().into_owned());
@@ -110,11 +101,11 @@ fn build_library(
     environment.push(("SPEEDWELL_RUSTC".to_owned(), first_line.to_owned()));
     let compilation = GeneratedBuild {
         stem: "rust-harness",
-        files: Vec::new(),
         compiler: compiler.to_owned(),
         arguments,
         environment,
         identity: identity.to_owned(),
+        ..GeneratedBuild::default()
     };
     Ok(compilation.compile()?.join("libspeedwell.rlib"))
 }

@@ -36,10 +36,8 @@ pub struct SplitText {
 /// Kind of the last statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementKind {
-    /// The only statement, possibly an expression.
-    Expression,
-    /// Possibly an expression, after other statements.
-    Last,
+    /// Possibly an expression, whose value is the value of the code.
+    Value,
     /// `return` with an expression.
     Return,
     /// A statement without a value.
@@ -59,10 +57,8 @@ impl SplitText {
         } else if statement.starts_with('{') || is_statement(word, language) || statement.is_empty()
         {
             StatementKind::Plain
-        } else if statements[..last].trim().is_empty() {
-            StatementKind::Expression
         } else {
-            StatementKind::Last
+            StatementKind::Value
         };
         let body = statements[..end].to_owned();
         SplitText { top, statements, body, last, kind }
@@ -82,12 +78,6 @@ impl SplitText {
         };
         let before = &self.body[..self.body.len() - value.len()];
         (value, before.matches('\n').count() + 1)
-    }
-
-    /// Whether the code contains `return`.
-    pub fn has_return(&self) -> bool {
-        let mut words = self.body.split(|c: char| !is_name_char(c));
-        words.any(|word| word == "return")
     }
 
     /// Whether the code contains the name.
@@ -145,19 +135,16 @@ fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, St
         offset +=
             text[offset..].len() - text[offset..].trim_start_matches([' ', '\t', '\n', '\r']).len();
         let rest = &text[offset..];
-        let end = match language {
-            SnippetLanguage::C | SnippetLanguage::Cpp if rest.starts_with('#') => rest.find('\n'),
-            SnippetLanguage::Java if first_word(rest) == "import" => {
-                rest.find(';').map(|end| end + 1)
+        let after = |mark: char| rest.find(mark).map(|index| index + 1);
+        let end = match (language, first_word(rest)) {
+            (SnippetLanguage::C | SnippetLanguage::Cpp, _) if rest.starts_with('#') => {
+                rest.find('\n')
             }
-            SnippetLanguage::Rust if ["use", "extern"].contains(&first_word(rest)) => {
-                rest.find(';').map(|end| end + 1)
-            }
-            SnippetLanguage::Go if first_word(rest) == "import" => {
-                match rest["import".len()..].trim_start() {
-                    group if group.starts_with('(') => rest.find(')').map(|end| end + 1),
-                    _ => rest.find(['\n', ';']),
-                }
+            (SnippetLanguage::Java, "import") => after(';'),
+            (SnippetLanguage::Rust, "use" | "extern") => after(';'),
+            (SnippetLanguage::Go, "import") => {
+                let is_group = rest["import".len()..].trim_start().starts_with('(');
+                if is_group { after(')') } else { rest.find(['\n', ';']) }
             }
             _ => break,
         };
@@ -258,17 +245,17 @@ mod tests {
     #[test]
     fn the_last_statement_follows_the_last_semicolon_outside_brackets() {
         let cases = [
-            ("f(1, \";\")", StatementKind::Expression, "f(1, \";\")", 1),
-            ("f(1); // done;", StatementKind::Expression, "f(1)", 1),
-            ("int a = 1;\na + 1;", StatementKind::Last, "a + 1", 2),
+            ("f(1, \";\")", StatementKind::Value, "f(1, \";\")", 1),
+            ("f(1); // done;", StatementKind::Value, "f(1)", 1),
+            ("int a = 1;\na + 1;", StatementKind::Value, "a + 1", 2),
             ("int a = 1; return a;", StatementKind::Return, "a", 1),
             ("for (;;) { a; }", StatementKind::Plain, "for (;;) { a; }", 1),
             ("if (a) { b; } else { c; }", StatementKind::Plain, "if (a) { b; } else { c; }", 1),
-            ("if (a) { b; }\nc", StatementKind::Last, "c", 2),
-            ("[&] { x; return 1; }()", StatementKind::Expression, "[&] { x; return 1; }()", 1),
-            ("(point){1, 2}.x", StatementKind::Expression, "(point){1, 2}.x", 1),
-            ("a = ';'; b", StatementKind::Last, "b", 1),
-            ("f(R\"x(a);\")x\"); g", StatementKind::Last, "g", 1),
+            ("if (a) { b; }\nc", StatementKind::Value, "c", 2),
+            ("[&] { x; return 1; }()", StatementKind::Value, "[&] { x; return 1; }()", 1),
+            ("(point){1, 2}.x", StatementKind::Value, "(point){1, 2}.x", 1),
+            ("a = ';'; b", StatementKind::Value, "b", 1),
+            ("f(R\"x(a);\")x\"); g", StatementKind::Value, "g", 1),
         ];
         for (text, kind, value, line) in cases {
             let found = split_parts(text, SnippetLanguage::Cpp);
@@ -279,10 +266,10 @@ mod tests {
     #[test]
     fn lines_divide_statements_in_go() {
         let found = split_parts("x := f(\n1,\n2)\nx +\n1", SnippetLanguage::Go);
-        assert_eq!((found.0, &*found.2, found.3), (StatementKind::Last, "x +\n1", 4));
+        assert_eq!((found.0, &*found.2, found.3), (StatementKind::Value, "x +\n1", 4));
         let found = split_parts("x++\nx", SnippetLanguage::Go);
-        assert_eq!((found.0, &*found.2), (StatementKind::Last, "x"));
-        assert_eq!(split_parts("`a;\nb`", SnippetLanguage::Go).0, StatementKind::Expression);
+        assert_eq!((found.0, &*found.2), (StatementKind::Value, "x"));
+        assert_eq!(split_parts("`a;\nb`", SnippetLanguage::Go).2, "`a;\nb`");
     }
 
     #[test]
@@ -304,7 +291,7 @@ mod tests {
     #[test]
     fn rust_lifetimes_are_not_character_literals() {
         let found = split_parts("let a: &'static str = \"x\"; ';'; b", SnippetLanguage::Rust);
-        assert_eq!((found.0, &*found.2), (StatementKind::Last, "b"));
+        assert_eq!((found.0, &*found.2), (StatementKind::Value, "b"));
     }
 
     #[test]

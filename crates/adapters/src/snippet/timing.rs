@@ -64,7 +64,8 @@ fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Optio
     let windows = interpolate_windows(&points, samples);
     let cpu_times = events.iter().map(|event| event.parse_number::<u64>("cpu_ns"));
     let cpu_times: Option<u64> = cpu_times.sum();
-    let counts = points.iter().map(|points| counted_iterations(points)).sum::<u64>() as f64;
+    let counted = points.iter().filter_map(|points| Some(points.last()?.1 - points[0].1));
+    let counts = counted.sum::<u64>() as f64;
     Some(SnippetTiming {
         workers: events.len() as u32,
         per_s: overall_rate(&windows),
@@ -77,14 +78,6 @@ fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Optio
             .collect(),
         reference_ns: Vec::new(),
     })
-}
-
-/// Returns the number of iterations between the first and the last point.
-fn counted_iterations(points: &[(u64, u64)]) -> u64 {
-    match points {
-        [first, .., last] => last.1 - first.1,
-        _ => 0,
-    }
 }
 
 /// Iterations per second over all windows; `None` if nothing was completed.

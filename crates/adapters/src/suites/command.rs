@@ -2,7 +2,6 @@
 //! and reads what they write to stdout, to a pipe, or to a file. Other modules start the commands.
 
 use super::registry::files_matching;
-use crate::reported_values::invalid_cause;
 use speedwell_config::adapter::{AdapterKeys, SuiteAdapter};
 use speedwell_config::fill_text;
 use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
@@ -212,35 +211,32 @@ pub fn unsupported_option(
     found.map(|(name, ..)| name)
 }
 
-/// If the user gave an option that would execute several cases or write the results elsewhere,
-/// returns the reason why it is rejected.
-pub fn refuse_options(adapter: &SuiteAdapter, arguments: &[String]) -> Option<FailureCause> {
-    let option = find_refused_option(adapter, arguments)?;
-    let reason = format!(
-        "does not accept the option '{option}' of {}, because --filter and --set choose the cases, \
-         and Speedwell stores the results",
-        adapter.name
-    );
-    Some(invalid_cause(reason))
-}
-
-fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
+/// Rejects options of the user that would execute several cases or write the results elsewhere.
+///
+/// # Errors
+/// Fails with the reason if there is such an option.
+pub fn check_options(adapter: &SuiteAdapter, arguments: &[String]) -> Result<(), FailureCause> {
     let refuse = &adapter.keys.refuse;
     let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));
-    arguments.iter().find(is_refused).map(|word| option_name(word))
+    arguments.iter().find(is_refused).map_or(Ok(()), |word| {
+        let option = option_name(word);
+        Err(FailureCause::invalid(format!(
+            "does not accept the option '{option}' of {}, because --filter and --set choose the \
+             cases, and Speedwell stores the results",
+            adapter.name
+        )))
+    })
 }
 
 /// Where a process writes its results.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultLocation {
     /// Standard output.
     Stdout,
     /// Descriptor 3.
     Pipe,
-    /// The file `{output}`.
+    /// The file `{output}`, or one whose name matches the adapter's glob, in the folder of the run.
     File,
-    /// A file whose name matches this glob, in the folder of the run.
-    Like(String),
 }
 
 impl ResultLocation {
@@ -248,39 +244,31 @@ impl ResultLocation {
     pub fn from_adapter(adapter: &SuiteAdapter) -> ResultLocation {
         let has =
             |placeholder: &str| adapter.keys.run.iter().any(|word| word.contains(placeholder));
-        match &adapter.keys.output {
-            Some(glob) => ResultLocation::Like(glob.clone()),
-            None if has("{output}") => ResultLocation::File,
-            None if has("{pipe}") => ResultLocation::Pipe,
-            None => ResultLocation::Stdout,
+        if adapter.keys.output.is_some() || has("{output}") {
+            ResultLocation::File
+        } else if has("{pipe}") {
+            ResultLocation::Pipe
+        } else {
+            ResultLocation::Stdout
         }
     }
 
     /// Channel that the process needs to report its results.
-    pub fn required_channel(&self) -> ChannelKind {
+    pub fn required_channel(self) -> ChannelKind {
         match self {
             ResultLocation::Stdout => ChannelKind::Stdout,
             ResultLocation::Pipe => ChannelKind::Pipe("SPEEDWELL_RESULTS"),
-            ResultLocation::File | ResultLocation::Like(_) => ChannelKind::None,
+            ResultLocation::File => ChannelKind::None,
         }
     }
+}
 
-    /// Reads the results from this location.
-    pub fn read_results(
-        &self,
-        collected: &CollectedOutput,
-        scratch: &ScratchFolder,
-        output: &Path,
-    ) -> Vec<u8> {
-        match self {
-            ResultLocation::Stdout | ResultLocation::Pipe => collected.0.clone(),
-            ResultLocation::File => fs::read(output).unwrap_or_default(),
-            ResultLocation::Like(glob) => {
-                let files = files_matching(scratch.folder(), glob);
-                files.first().and_then(|file| fs::read(file).ok()).unwrap_or_default()
-            }
-        }
-    }
+/// Reads the results of an adapter's command from a file: `output`, or the one that matches the
+/// adapter's glob in the folder of the run.
+pub fn read_result_file(adapter: &SuiteAdapter, scratch: &ScratchFolder, output: &Path) -> Vec<u8> {
+    let found = adapter.keys.output.as_ref().map(|glob| files_matching(scratch.folder(), glob));
+    let file = found.map_or(Some(output.to_owned()), |files| files.into_iter().next());
+    file.and_then(|file| fs::read(file).ok()).unwrap_or_default()
 }
 
 /// Collects everything received over the channel.
@@ -388,11 +376,15 @@ mod tests {
         let words = |words: &[&str]| -> Vec<String> {
             words.iter().map(|word| (*word).to_owned()).collect()
         };
-        assert_eq!(
-            find_refused_option(&go, &words(&["-test.count=1", "--test.bench=."])),
-            Some("--test.bench")
-        );
-        assert_eq!(find_refused_option(&go, &words(&["-test.bench", "."])), Some("-test.bench"));
-        assert_eq!(find_refused_option(&go, &words(&["-test.benchtime=1s"])), None);
+        let refused = |arguments: &[&str]| {
+            let checked = check_options(&go, &words(arguments));
+            checked.err().map(|cause| cause.to_string())
+        };
+        let names = |option: &str, arguments: &[&str]| {
+            refused(arguments).unwrap().contains(&format!("the option '{option}' of go,"))
+        };
+        assert!(names("--test.bench", &["-test.count=1", "--test.bench=."]));
+        assert!(names("-test.bench", &["-test.bench", "."]));
+        assert_eq!(refused(&["-test.benchtime=1s"]), None);
     }
 }

@@ -1,127 +1,94 @@
 //! Measures benchmarks of other frameworks through adapters: lists the cases, executes each case in
 //! a fresh process, and parses the results.
 //!
-//! This file decides how packages are built ([`build_programs`]), how cases are listed
-//! ([`CaseListing`]), how one case is started, and how its output is read
-//! ([`extract_observation`]). The tool that builds a package, such as cargo, decides for itself what
-//! to rebuild; each Speedwell process calls it once per package and variant. Some frameworks list
-//! benchmarks without the cases within them; each selected benchmark is then executed once to find
-//! its cases. The adapters in `crates/adapters/suites/*.toml` declare the options of each framework,
-//! and `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files. Start at
-//! [`FrameworkHarness`].
+//! This file decides how cases are listed ([`CaseListing`]), how one case is started, and how its
+//! output is read ([`extract_observation`]). `build.rs` decides how packages are built. Some
+//! frameworks list benchmarks without the cases within them; each selected benchmark is then
+//! executed once to find its cases. The adapters in `crates/adapters/suites/*.toml` declare the
+//! options of each framework, and `formats::foreign::suites` parses the output. [`KnownAdapters`]
+//! recognizes files. Start at [`FrameworkHarness`].
 
-mod cargo;
+mod build;
 pub mod command;
-mod explain;
-mod package;
 mod registry;
 
-pub use package::{build_if_package, build_single_program};
+pub use build::{build_if_package, build_single_program};
 pub use registry::{
     KnownAdapters, builtin_adapter, deserialize_adapter, explain_framework, files_matching,
     framework_without_adapter, is_elf, is_script, is_wrapper, serialize_adapter,
 };
 
-use crate::compile::{BuiltProgram, CompileFailure, run_compiler};
+use crate::compile::BuiltProgram;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
-    RunContext, SuiteCase,
+    RunContext, SuiteCase, permits_value,
 };
-use crate::reported_values::invalid_cause;
-use crate::run_outcome::{description_failure, start_reason};
-use crate::{LanguageHarness, ModuleLog, ProgressReporter, RunOutcome, RunResult};
+use crate::run_outcome::{DescribeResult, HarnessFailure, converse, start_reason};
+use crate::{LanguageHarness, ModuleLog, RunOutcome, RunResult};
 use anyhow::{Context as _, Result, ensure};
-use cargo::{build_with_cargo, copy_to_cache};
+use build::target_programs;
 use command::{
-    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
+    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, read_result_file,
     remove_decided, with_placeholders,
 };
-use explain::{
-    all_skipped, check_minimum, count_namesakes, explain_failure, find_skip, missing_framework,
-    shorten_reason, tail_lines,
-};
 use regex::Regex;
-use speedwell_config::adapter::{
-    BuildStep, GoodDirection, ResultFormat, SuiteAdapter, VersionSource,
-};
+use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter, VersionSource};
 use speedwell_formats::foreign::suites::{
     ReportedResult, catch2, configured, jmh, pytest_benchmark, rust, vitest,
 };
 use speedwell_formats::foreign::{diagnosis, google_benchmark, require_utf8};
 use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{
-    ChannelKind, ProcessEnd, ProcessSpec, ScratchFolder, resolve_program, run_child, shell_line,
+    ChannelKind, ProcessEnd, ProcessSpec, ScratchFolder, run_child, shell_line,
 };
-use speedwell_model::{
-    Case, FailureCause, MetricDirection, ParameterValue, RequestedDivision, SessionEvent, Variant,
-};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, RequestedDivision};
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Harness for all adapters.
 pub struct FrameworkHarness;
 
 impl LanguageHarness for FrameworkHarness {
-    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> DescribeResult {
         let source = &request.source;
-        let built = match target_programs(source, &request.program, &request.variant) {
-            Ok(built) => built,
-            Err(error) => return error.into_description(source),
-        };
         let mut description = BenchmarkDescription::default();
-        for built in &built {
-            let described = CaseListing { request, built }.describe_cases();
-            description.jobs.extend(described.jobs);
-            description.failure = description.failure.or(described.failure);
-            description.suites.extend(described.suites);
-            description.warnings.extend(described.warnings);
+        for built in target_programs(source, &request.program, &request.variant)? {
+            match (CaseListing { request, built: &built }).describe_cases() {
+                Ok(described) => {
+                    description.jobs.extend(described.jobs);
+                    description.suites.extend(described.suites);
+                    description.warnings.extend(described.warnings);
+                }
+                Err(failure) => {
+                    description.failure.get_or_insert_with(|| failure.in_description(source));
+                }
+            }
         }
         let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
         let values = cases.flat_map(|case| case.values.iter().cloned());
         description.parameters = DeclaredParameter::collect(values);
         select_values(&mut description, &request.sets);
-        description
+        Ok(description)
     }
 
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        let plain = ProcessSpec::new(&setting.program);
+    fn perform_job(&self, setting: &RunContext<'_>) -> Result<RunOutcome, HarnessFailure> {
+        let job = setting.job;
+        let mut programs = target_programs(&job.source, &setting.program, setting.variant)?;
         let wanted = job.in_suite.as_ref().and_then(|suite_case| suite_case.target.as_deref());
-        let built = match target_programs(&job.source, &setting.program, setting.variant) {
-            Ok(built) => built.into_iter().find(|built| built.target.as_deref() == wanted),
-            Err(error) => return error.into_outcome(job, setting),
+        programs.retain(|built| built.target.as_deref() == wanted);
+        let refusal = |reason: String| {
+            HarnessFailure::invalid(reason).with_replay(&ProcessSpec::new(&setting.program))
         };
-        let Some(built) = built else {
-            let reason = format!("has no benchmark program '{}'", wanted.unwrap_or_default());
-            return RunOutcome::unsupported(&plain, &reason, job, setting);
-        };
-        match ScratchFolder::new() {
-            Ok(scratch) => perform_case(job, setting, &built, &scratch),
-            Err(error) => RunOutcome::unsupported(&plain, &format!("{error:#}"), job, setting),
-        }
+        let built = programs.first().ok_or_else(|| {
+            refusal(format!("has no benchmark program '{}'", wanted.unwrap_or_default()))
+        })?;
+        let scratch = ScratchFolder::new().map_err(|error| refusal(format!("{error:#}")))?;
+        perform_case(setting, built, &scratch)
     }
 
-    fn prepare_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) {
-        let _ = target_programs(&job.source, &setting.program, setting.variant);
-    }
-
-    fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
-        let program = source.adapter().and_then(|adapter| adapter.keys.program.clone());
-        program.map_or_else(|| source.file.clone(), PathBuf::from)
-    }
-
-    fn has_version(&self, source: &BenchmarkSource) -> bool {
-        source.adapter().is_some_and(|adapter| adapter.keys.program.is_some())
-    }
-
-    fn divides_runs(&self) -> bool {
-        true
-    }
-
-    fn records_series(&self) -> bool {
-        false
+    fn prepare_job(&self, setting: &RunContext<'_>) {
+        let _ = target_programs(&setting.job.source, &setting.program, setting.variant);
     }
 }
 
@@ -135,143 +102,13 @@ pub fn unsupported_option(
     command::unsupported_option(adapter, requested)
 }
 
-/// Returns the programs of a target: the target itself, or the programs built from it.
-fn target_programs(
-    source: &BenchmarkSource,
-    program: &Path,
-    variant: &Variant,
-) -> Result<Vec<BuiltProgram>, CompileFailure> {
-    let adapter = source.suite.clone().ok_or_else(|| {
-        let reason = format!("'{}' belongs to no known suite", source.file.display());
-        CompileFailure::before_start(invalid_cause(reason))
-    })?;
-    if let Some(cause) = refuse_options(&adapter, &variant.arguments) {
-        return Err(CompileFailure::before_start(cause));
-    }
-    if adapter.keys.build.is_none() {
-        return Ok(vec![BuiltProgram {
-            program: program.to_owned(),
-            adapter,
-            target: None,
-            folder: source.directory.clone(),
-        }]);
-    }
-    let user_suites = &source.user_suites;
-    let built = build_programs((&adapter, user_suites), &source.file, program, variant, &|_| ())?;
-    let refused = built.iter().find_map(|built| refuse_options(&built.adapter, &variant.arguments));
-    refused.map_or(Ok(built), |cause| Err(CompileFailure::before_start(cause)))
-}
-
-/// Build timeout: compiling all dependencies of a package may take a long time on a small machine.
-const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
-
-type BuildOutcome = Result<Vec<BuiltProgram>, CompileFailure>;
-
-/// Inputs of a build: folder, tool, adapter, and variables of the variant.
-type BuildKey = (PathBuf, PathBuf, String, Vec<(String, String)>);
-
-static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>>>>> =
-    Mutex::new(None);
-
-/// Builds the programs of a package under a variant. The adapter of each program is one of the
-/// user's (`user_adapters`) or a built-in one. Later calls return the same programs. `reporter`
-/// receives a notice when building begins.
-///
-/// # Errors
-/// Fails if the tool is missing or rejects the package, if it builds no benchmark program, or if a
-/// program belongs to an unsupported framework.
-fn build_programs(
-    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
-    folder: &Path,
-    tool: &Path,
-    variant: &Variant,
-    reporter: ProgressReporter<'_>,
-) -> BuildOutcome {
-    let key =
-        (folder.to_owned(), tool.to_owned(), adapter.name.clone(), variant.environment.clone());
-    let slot = {
-        let mut guard = BUILT_PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
-        guard.get_or_insert_default().entry(key).or_default().clone()
-    };
-    let build = || -> BuildOutcome {
-        let target = folder.file_name().unwrap_or(folder.as_os_str());
-        reporter(&SessionEvent::Building {
-            target: &target.to_string_lossy(),
-            variant: &variant.name,
-        });
-        let adapters =
-            KnownAdapters::new(&[], folder).unwrap_or_default().with_user_adapters(user_adapters);
-        let tool = resolve_program(tool).map_err(|error| {
-            CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
-        })?;
-        let mut spec = ProcessSpec::new(&tool);
-        spec.environment = variant.environment.clone();
-        spec.directory = Some(folder.to_owned());
-        spec.limit = BUILD_TIMEOUT;
-        match &adapter.keys.build {
-            Some(BuildStep::Command(command)) => {
-                build_with_command((adapter, &adapters), command, spec)
-            }
-            _ => build_with_cargo(&adapters, spec),
-        }
-    };
-    slot.get_or_init(build).clone()
-}
-
-/// Builds with a single command.
-fn build_with_command(
-    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
-    command: &[String],
-    spec: ProcessSpec,
-) -> BuildOutcome {
-    let folder = spec.directory.clone().unwrap_or_default();
-    let scratch =
-        ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))?;
-    let output = scratch.path("built");
-    let filling = PlaceholderValues::default()
-        .path("program", &spec.program)
-        .path("folder", &folder)
-        .path("file", &folder);
-    let spec_with = |output: &Path| {
-        let mut words = filling.clone().path("output", output).fill(command).into_iter();
-        ProcessSpec {
-            program: words.next().unwrap_or_default().into(),
-            arguments: words.collect(),
-            ..spec.clone()
-        }
-    };
-    let replay = spec_with(Path::new("/tmp/built"));
-    run_compiler(&spec_with(&output), &replay)?;
-    let missing_program =
-        |reason: String| CompileFailure::before_start(invalid_cause(reason)).with_replay(&replay);
-    if !output.is_file() {
-        // `go test -c` produces nothing for a package without tests.
-        return Err(missing_program("produced no benchmark program".to_owned()));
-    }
-    let recognised = adapters.recognize(&output);
-    let finished = recognised.filter(|adapter| adapter.keys.build.is_none());
-    let adapter = finished.ok_or_else(|| {
-        missing_program(format!(
-            "produced a program that belongs to no known suite (built with '{}')",
-            adapter.name
-        ))
-    })?;
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(vec![BuiltProgram {
-        program: copy_to_cache(&output, &name)?,
-        adapter,
-        target: None,
-        folder,
-    }])
-}
-
 /// Performs one case in a fresh process.
 fn perform_case(
-    job: &BenchmarkJob,
     setting: &RunContext<'_>,
     built: &BuiltProgram,
     scratch: &ScratchFolder,
-) -> RunOutcome {
+) -> Result<RunOutcome, HarnessFailure> {
+    let job = setting.job;
     let (adapter, keys) = (&built.adapter, &built.adapter.keys);
     let name = job.name_under(&setting.variant.name);
     let options = match &keys.trial {
@@ -301,15 +138,15 @@ fn perform_case(
         ..spec_of(&filling)
     };
     let mut collected = CollectedOutput::default();
-    let outcome = match run_child(&setting.layout.apply_to(&spec), &mut collected) {
-        Ok(outcome) => outcome,
-        Err(error) => return RunOutcome::start_failed(&plain, &error, job, setting),
-    };
+    let outcome = converse(&setting.layout.apply_to(&spec), &plain, &mut collected)?;
     let case = job.case.clone().unwrap_or_else(|| Case::new(name, Vec::new()));
-    let written = location.read_results(&collected, scratch, &output);
     let printed = match location {
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
         _ => outcome.stdout.text(),
+    };
+    let written = match location {
+        ResultLocation::File => read_result_file(adapter, scratch, &output),
+        _ => collected.0,
     };
     let (mut run, mut fault) = extract_observation(adapter, name, &case, &written);
     if run.is_none() && outcome.ended == ProcessEnd::Exit(0) {
@@ -323,13 +160,13 @@ fn perform_case(
     let has_no_samples = run.as_ref().is_some_and(|run| run.samples.is_empty());
     let reported = fault.clone().filter(|_| has_no_samples);
     let result = run.filter(|_| reported.is_none());
-    let mut attempt = RunOutcome::from_process(&plain, &outcome, result, fault, job, setting);
+    let mut attempt = RunOutcome::from_process(&plain, &outcome, result, fault, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
         attempt.observations.retain(|run| !run.samples.is_empty());
     }
     explain_failure(&mut attempt, reported);
-    attempt
+    Ok(attempt)
 }
 
 /// Time limit for listing: some frameworks execute all benchmarks once to list them.
@@ -350,25 +187,18 @@ struct CaseListing<'a> {
 
 impl CaseListing<'_> {
     /// Describes the cases.
-    fn describe_cases(&self) -> BenchmarkDescription {
-        let keys = &self.built.adapter.keys;
-        let spec = self.listing_command(&keys.list, None, LISTING_TIMEOUT);
+    fn describe_cases(&self) -> DescribeResult {
         let adapter = &self.built.adapter;
-        if let Some(cause) = refuse_options(adapter, &self.request.variant.arguments) {
-            return description_failure(&self.request.source, cause, &spec, None);
-        }
+        let spec = self.listing_command(&adapter.keys.list, None, LISTING_TIMEOUT);
         // The same file was listed before its modules are observed.
         let is_observed = ModuleLog::observes(&self.request.variant);
         let version = if is_observed { None } else { self.detect_version() };
-        if let Some(cause) = version.as_deref().and_then(|version| check_minimum(adapter, version))
+        if let Some(reason) = version.as_deref().and_then(|version| check_minimum(adapter, version))
         {
-            return description_failure(&self.request.source, cause, &spec, None);
+            return Err(HarnessFailure::invalid(reason).with_replay(&spec));
         }
-        let mut cases = match self.run_listing(&spec) {
-            Ok(cases) => cases,
-            Err(description) => return *description,
-        };
-        if !keys.expand.is_empty() {
+        let mut cases = self.run_listing(&spec)?;
+        if !adapter.keys.expand.is_empty() {
             cases = self.expand_selected(cases);
         }
         // A Catch2 test with a generator lists its benchmarks once per generated value.
@@ -381,15 +211,15 @@ impl CaseListing<'_> {
                 ..spec.clone()
             });
             let reason = format!("lists no benchmarks; the command was: {command}");
-            return description_failure(&self.request.source, invalid_cause(reason), &spec, None);
+            return Err(HarnessFailure::invalid(reason).with_replay(&spec));
         }
-        let suite = version.map(|version| (self.built.adapter.name.clone(), version));
-        BenchmarkDescription {
+        let suite = version.map(|version| (adapter.name.clone(), version));
+        Ok(BenchmarkDescription {
             warnings: self.shared_execution_warning(&cases).into_iter().collect(),
             jobs: cases.into_iter().map(|case| self.build_job(case)).collect(),
             suites: suite.into_iter().collect(),
             ..BenchmarkDescription::default()
-        }
+        })
     }
 
     fn listing_command(
@@ -412,52 +242,44 @@ impl CaseListing<'_> {
         }
     }
 
-    fn run_listing(
-        &self,
-        spec: &ProcessSpec,
-    ) -> Result<Vec<ListedCase>, Box<BenchmarkDescription>> {
+    fn run_listing(&self, spec: &ProcessSpec) -> Result<Vec<ListedCase>, HarnessFailure> {
         let mut output = CollectedOutput::default();
-        let outcome = match run_child(spec, &mut output) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                let mut reason = start_reason(spec, &error);
-                if error.kind() == ErrorKind::NotFound {
-                    reason += &self.built.adapter.install_hint();
-                }
-                return Err(Box::new(description_failure(
-                    &self.request.source,
-                    FailureCause::Start { reason },
-                    spec,
-                    None,
-                )));
+        let outcome = run_child(spec, &mut output).map_err(|error| {
+            let mut reason = start_reason(spec, &error);
+            if error.kind() == ErrorKind::NotFound {
+                reason += &self.built.adapter.install_hint();
             }
-        };
-        let read = parse_cases(&self.built.adapter, &output.0);
-        let unreadable = |error: &anyhow::Error| {
-            invalid_cause(format!("printed an unreadable list of benchmarks: {error:#}"))
-        };
-        let cause = outcome
-            .failure_cause(spec.limit)
-            .map(|cause| missing_framework(self.built, &outcome, &output).unwrap_or(cause))
-            .or_else(|| read.as_ref().err().map(unreadable));
-        match (cause, read) {
-            (None, Ok(cases)) => Ok(cases),
-            (cause, _) => {
-                let mut description = description_failure(
-                    &self.request.source,
-                    cause.unwrap_or(FailureCause::Silent),
-                    spec,
-                    Some(&outcome),
-                );
-                // pytest reports import errors on stdout.
-                if let Some(failure) = &mut description.failure
-                    && failure.stderr_tail.is_empty()
-                {
-                    failure.stderr_tail = tail_lines(&String::from_utf8_lossy(&output.0));
-                }
-                Err(Box::new(description))
+            HarnessFailure::start_failed(reason).with_replay(spec)
+        })?;
+        let stdout = String::from_utf8_lossy(&output.0);
+        let failed = |cause: FailureCause| {
+            let mut failure = HarnessFailure::of_process(cause, &outcome).with_replay(spec);
+            // pytest reports import errors on stdout.
+            if failure.output.is_empty() {
+                failure.output = tail_lines(&stdout);
             }
+            failure
+        };
+        if let Some(cause) = outcome.failure_cause(spec.limit) {
+            let missing = self.missing_framework([&stdout, &outcome.stderr.text()]);
+            return Err(failed(missing.unwrap_or(cause)));
         }
+        parse_cases(&self.built.adapter, &output.0).map_err(|error| {
+            let reason = format!("printed an unreadable list of benchmarks: {error:#}");
+            failed(FailureCause::invalid(reason))
+        })
+    }
+
+    /// If the output of the failed listing says that the framework itself is missing, returns that
+    /// as the cause.
+    fn missing_framework(&self, printed: [&str; 2]) -> Option<FailureCause> {
+        let adapter = &self.built.adapter;
+        let pattern = Regex::new(adapter.keys.missing.as_deref()?).ok()?;
+        let (suite, program) = (&adapter.name, self.built.program.display());
+        let hint = adapter.install_hint();
+        let reason = format!("needs {suite}, which is not installed for '{program}'{hint}");
+        let is_missing = printed.iter().any(|text| pattern.is_match(text));
+        is_missing.then(|| FailureCause::invalid(reason))
     }
 
     /// Warns if several cases have the same command, so that the framework cannot execute them in
@@ -497,9 +319,8 @@ impl CaseListing<'_> {
 
     /// Returns the name of a case's benchmark, prefixed with the target if cargo built the program.
     fn benchmark_name(&self, case: &Case) -> String {
-        let target = self.built.target.as_ref();
-        target
-            .map_or_else(|| case.benchmark.clone(), |target| format!("{target}/{}", case.benchmark))
+        let prefix: String = self.built.target.iter().map(|target| format!("{target}/")).collect();
+        prefix + &case.benchmark
     }
 
     /// Finds the cases within a listed benchmark by executing it. A benchmark that fails is kept as
@@ -564,13 +385,9 @@ impl CaseListing<'_> {
 /// Removes the cases in which a parameter does not have a requested value. New values cannot be
 /// set, because the framework decides which cases exist.
 fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
-    let fits = |name: &str, value: &ParameterValue| {
-        let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();
-        wanted.peek().is_none() || wanted.any(|(_, wanted)| *wanted == value.plain())
-    };
     description.jobs.retain(|job| {
-        let values = job.case.iter().flat_map(|case| &case.values);
-        values.into_iter().all(|(name, value)| fits(name, value))
+        let mut values = job.case.iter().flat_map(|case| &case.values);
+        values.all(|(name, value)| permits_value(sets, name, &value.plain()))
     });
 }
 
@@ -666,7 +483,7 @@ fn extract_observation(
     case: &Case,
     written: &[u8],
 ) -> (Option<RunResult>, Option<FailureCause>) {
-    let failure = |reason: String| (None, Some(invalid_cause(reason)));
+    let failure = |reason: String| (None, Some(FailureCause::invalid(reason)));
     if written.trim_ascii().is_empty() {
         return failure(format!("wrote no results; does benchmark '{name}' exist?"));
     }
@@ -687,7 +504,7 @@ fn extract_observation(
         results.into_iter().partition(is_requested);
     if matching.is_empty() {
         let reason = format!("wrote no results for '{name}'");
-        return (None, Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))));
+        return (None, Some(all_skipped(&others).unwrap_or_else(|| FailureCause::invalid(reason))));
     }
     // One name may select several cases, such as the benchmarks of one test. Only the results of
     // the requested case are kept.
@@ -704,11 +521,7 @@ fn extract_observation(
     let mut cause = None;
     for reported in matching {
         cause = cause.or(reported.cause);
-        for metric in reported.metrics {
-            if observation.metrics.iter().all(|other| other.name != metric.name) {
-                observation.metrics.push(metric);
-            }
-        }
+        reported.metrics.into_iter().for_each(|metric| observation.declare_metric(metric));
         observation.samples.extend(reported.samples);
         observation.notes.extend(reported.notes);
     }
@@ -724,6 +537,78 @@ fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     (reported.case.as_ref()).is_some_and(|reported_case| {
         reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
     })
+}
+
+/// Explains that the framework is too old, if it is.
+fn check_minimum(adapter: &SuiteAdapter, version: &str) -> Option<String> {
+    let (suite, minimum) = (&adapter.name, adapter.keys.minimum.as_deref()?);
+    let numbers = |version: &str| -> Vec<u32> {
+        version.split('.').map_while(|part| part.parse().ok()).collect()
+    };
+    let hint = adapter.install_hint();
+    (numbers(version) < numbers(minimum))
+        .then(|| format!("needs {suite} {minimum} or newer, but found {suite} {version}{hint}"))
+}
+
+/// If the framework reported an error, uses this error as the cause of the failure. The error says
+/// more than the exit status.
+fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
+    let Some(failure) = &mut attempt.failure else { return };
+    if matches!(failure.cause, FailureCause::Exit { .. }) {
+        failure.cause = reported.unwrap_or(failure.cause.clone());
+    }
+    if failure.stderr_tail.is_empty() {
+        failure.stderr_tail = tail_lines(&attempt.stdout);
+    }
+}
+
+/// Last lines of a framework's stdout, for failures without stderr.
+fn tail_lines(stdout: &str) -> String {
+    let lines: Vec<&str> = stdout.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+/// Returns how many benchmarks share one name, if several do. `results` are all results with this
+/// name. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
+/// framework writes one result for each name. Several results for one metric therefore mean several
+/// benchmarks. Pyperf's format and formats that an adapter describes are not checked, because a
+/// benchmark may repeat its name there.
+fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
+    let may_repeat =
+        matches!(read, ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf);
+    let primary = || results.iter().filter_map(|reported| reported.metrics.first());
+    let count_with_metric =
+        |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
+    let max_count = primary().map(count_with_metric).max()?;
+    (max_count > 1 && !may_repeat).then_some(max_count)
+}
+
+/// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
+fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
+    let is_skip =
+        |result: &ReportedResult| result.cause.as_ref().is_some_and(FailureCause::is_skip);
+    let first = reported.first()?.cause.clone();
+    first.filter(|_| reported.iter().all(is_skip))
+}
+
+/// Returns the reason if the output says that the benchmark was skipped.
+fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
+    let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
+    let found = pattern.captures(printed)?;
+    let reason = found.name("reason").map_or_else(
+        || format!("{} skips it", adapter.name),
+        |reason| reason.as_str().trim().to_owned(),
+    );
+    Some(FailureCause::Skipped { reason })
+}
+
+/// Maximum length of a reason: libraries may quote the input that they could not parse.
+const MAX_REASON_LENGTH: usize = 400;
+
+/// Shortens a reason that is too long.
+fn shorten_reason(reason: &str) -> String {
+    let cut = reason.char_indices().nth(MAX_REASON_LENGTH);
+    cut.map_or_else(|| reason.to_owned(), |(end, _)| format!("{}...", &reason[..end]))
 }
 
 #[cfg(test)]

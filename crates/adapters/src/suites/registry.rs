@@ -3,6 +3,7 @@
 //! Also recognizes frameworks without an adapter, for messages. Files are read, never executed.
 //! Start at [`KnownAdapters`].
 
+use crate::cache::sorted_entries;
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
 use regex::Regex;
@@ -133,7 +134,7 @@ impl KnownAdapters {
 }
 
 fn find_matching(adapters: &[Arc<SuiteAdapter>], path: &Path) -> Option<Arc<SuiteAdapter>> {
-    let file = FileInspection::new(path);
+    let file = FileInspection { path, content: OnceCell::new() };
     let fits = |adapter: &&Arc<SuiteAdapter>| {
         (adapter.keys.recognise.as_ref()).is_some_and(|criteria| file.matches(criteria))
     };
@@ -146,30 +147,25 @@ struct FileInspection<'a> {
     content: OnceCell<Vec<u8>>,
 }
 
-impl<'a> FileInspection<'a> {
-    fn new(path: &'a Path) -> FileInspection<'a> {
-        FileInspection { path, content: OnceCell::new() }
-    }
-
+impl FileInspection<'_> {
     fn content(&self) -> &[u8] {
         self.content.get_or_init(|| fs::read(self.path).unwrap_or_default())
     }
 
     fn matches(&self, criteria: &TargetCriteria) -> bool {
+        let path = self.path;
         let Some((last, others)) = criteria.folder.0.split_last() else {
-            return self.path.is_file()
+            return path.is_file()
                 && self.is_named(criteria)
                 && self.matches_kind(criteria)
                 && self.matches_content(criteria);
         };
-        if !self.path.is_dir()
-            || !others.iter().all(|glob| !files_matching(self.path, glob).is_empty())
-        {
-            return false;
-        }
-        files_matching(self.path, last)
-            .iter()
-            .any(|file| FileInspection::new(file).matches_content(criteria))
+        let has_content = |file: &PathBuf| {
+            FileInspection { path: file, content: OnceCell::new() }.matches_content(criteria)
+        };
+        path.is_dir()
+            && others.iter().all(|glob| !files_matching(path, glob).is_empty())
+            && files_matching(path, last).iter().any(has_content)
     }
 
     fn is_named(&self, criteria: &TargetCriteria) -> bool {
@@ -201,33 +197,22 @@ impl<'a> FileInspection<'a> {
 /// Files below `folder` whose relative path matches `glob`, sorted. With `**`, at most eight levels
 /// of subfolders are searched.
 pub fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
+    let Some(pattern) = glob_pattern(glob) else { return Vec::new() };
     let depth = if glob.contains("**") { 8 } else { glob.matches('/').count() };
-    let mut found = Vec::new();
-    if let Some(pattern) = glob_pattern(glob) {
-        collect_matching(folder, folder, depth, &pattern, &mut found);
+    let (mut found, mut pending) = (Vec::new(), vec![(folder.to_owned(), depth)]);
+    while let Some((inner, depth)) = pending.pop() {
+        for path in sorted_entries(&inner) {
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy();
+            let is_match = pattern.is_match(&name);
+            if !path.is_dir() {
+                found.extend(is_match.then_some(path));
+            } else if depth > 0 {
+                pending.push((path, depth - 1));
+            }
+        }
     }
     found.sort();
     found
-}
-
-fn collect_matching(
-    root: &Path,
-    folder: &Path,
-    depth: usize,
-    pattern: &Regex,
-    found: &mut Vec<PathBuf>,
-) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
-        if path.is_dir() {
-            if depth > 0 {
-                collect_matching(root, &path, depth - 1, pattern, found);
-            }
-        } else if pattern.is_match(&name) {
-            found.push(path);
-        }
-    }
 }
 
 /// Translates a glob of file names: `*`, `**/`, `?` and `{a,b}`.
@@ -255,11 +240,10 @@ fn glob_pattern(glob: &str) -> Option<Regex> {
 pub(super) fn search_program(program: &Path, pattern: &str) -> Result<Option<String>> {
     let bytes =
         fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;
-    let found = regex::bytes::Regex::new(pattern)?.captures(&bytes).map(|found| {
-        let group = found.get(1).or(found.get(0));
-        group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned())
-    });
-    Ok(found.flatten())
+    Ok(regex::bytes::Regex::new(pattern)?.captures(&bytes).and_then(|found| {
+        let group = found.get(1).or(found.get(0))?;
+        Some(String::from_utf8_lossy(group.as_bytes()).into_owned())
+    }))
 }
 
 /// An adapter as a plan stores it: a built-in adapter by its name, any other adapter in full, so

@@ -12,7 +12,7 @@ mod source_items;
 use crate::cache::sorted_entries;
 use crate::suites::files_matching;
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
-use pool::{BenchmarkNaming, SourcePool, has_word, named_files};
+use pool::{SourcePool, first_file, has_word, named_files};
 use speedwell_config::adapter::ResultFormat;
 use speedwell_config::project;
 use speedwell_model::Variant;
@@ -81,27 +81,20 @@ pub fn fingerprint_benchmarks(
             SourceLocation::GoPackage(_) => name.split('/').next().unwrap_or(name),
             _ => name,
         };
-        if let Some(fingerprint) =
-            pool.fingerprint_benchmark(name, naming_of(&source), has_own_text)
-        {
-            found.insert(benchmark.clone(), fingerprint);
-        }
+        let fingerprint =
+            pool.fingerprint_benchmark(name, has_literal_names(&source), has_own_text);
+        found.extend(fingerprint.map(|fingerprint| (benchmark.clone(), fingerprint)));
     }
     found
 }
 
-fn naming_of(source: &BenchmarkSource) -> BenchmarkNaming {
-    match source.adapter().map(|adapter| adapter.keys.read) {
-        Some(
-            ResultFormat::Criterion
-            | ResultFormat::Pyperf
-            | ResultFormat::Catch2
-            | ResultFormat::Vitest,
-        ) => BenchmarkNaming::Handed,
-        // A cargo package may use any of several frameworks. In all but criterion, benchmarks are
-        // named after functions, so functions are tried first.
-        _ => BenchmarkNaming::Declared,
-    }
+/// Whether names of benchmarks are literals passed to the framework. A cargo package may use any of
+/// several frameworks. In all but criterion, benchmarks are named after functions, so functions are
+/// tried first.
+fn has_literal_names(source: &BenchmarkSource) -> bool {
+    use ResultFormat::*;
+    let read = source.adapter().map(|adapter| adapter.keys.read);
+    matches!(read, Some(Criterion | Pyperf | Catch2 | Vitest))
 }
 
 fn locate_source(
@@ -181,8 +174,7 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
         let package = manifest.parent()?;
         let default_paths = [format!("benches/{target}.rs"), format!("benches/{target}/main.rs")];
         let declared = manifest_path(manifest, target).into_iter();
-        let mut candidates = declared.chain(default_paths).map(|path| package.join(path));
-        candidates.find(|file| file.is_file())
+        first_file(declared.chain(default_paths).map(|path| package.join(path)))
     };
     let mut pool = SourcePool::new(folder);
     if let Some(file) = manifests.iter().find_map(find_file) {

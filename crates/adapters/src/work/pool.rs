@@ -16,15 +16,6 @@ use uuid::Uuid;
 /// of the source code.
 const MAX_DATA_BYTES: u64 = 64 << 20;
 
-/// How benchmark names relate to the source code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BenchmarkNaming {
-    /// A function or class has the name.
-    Declared,
-    /// The name is a literal passed to the framework.
-    Handed,
-}
-
 /// Declarations of several files.
 #[derive(Debug, Default)]
 pub struct SourcePool {
@@ -54,29 +45,23 @@ impl SourcePool {
         tokens
     }
 
-    /// Fingerprints the source code of one benchmark. If no declaration fits the benchmark's name,
-    /// fingerprints all declarations, or returns `None` if `or_all` is false.
+    /// Fingerprints the source code of one benchmark. Its name is that of a function or class, or a
+    /// literal passed to the framework; literals are tried first if `is_literal` is true. If no
+    /// declaration fits the name, fingerprints all declarations, or returns `None` if `or_all` is
+    /// false.
     pub fn fingerprint_benchmark(
         &self,
         name: &str,
-        naming: BenchmarkNaming,
+        is_literal: bool,
         or_all: bool,
     ) -> Option<String> {
-        let by_name = || self.find_declared(name);
-        let by_literal = || self.find_by_literal(name);
-        let mut roots = match naming {
-            BenchmarkNaming::Declared => by_name(),
-            BenchmarkNaming::Handed => by_literal(),
-        };
-        if roots.is_empty() {
-            roots = match naming {
-                BenchmarkNaming::Declared => by_literal(),
-                BenchmarkNaming::Handed => by_name(),
-            };
+        let mut searches = [SourcePool::find_declared, SourcePool::find_by_literal];
+        if is_literal {
+            searches.reverse();
         }
-        if roots.is_empty() && or_all {
-            roots = (0..self.items.len()).collect();
-        }
+        let mut found = searches.iter().map(|search| search(self, name));
+        let all = || if or_all { (0..self.items.len()).collect() } else { Vec::new() };
+        let roots = found.find(|roots| !roots.is_empty()).unwrap_or_else(all);
         (!roots.is_empty()).then(|| self.hash_items(self.used_items(roots)))
     }
 
@@ -237,7 +222,6 @@ fn literal_matches(literal: &str, name: &str) -> bool {
 /// Returns the paths of other files named in source code: modules, headers.
 pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let existing = |candidates: Vec<PathBuf>| candidates.into_iter().find(|path| path.is_file());
     let literal = |token: &SourceToken| token.as_literal().map(|path| folder.join(path));
     match SourceSyntax::from_file(file) {
         Some(SourceSyntax::Rust) => rust_modules(tokens, file),
@@ -254,7 +238,7 @@ pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
                 let endings =
                     ["", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", "/index.js", "/index.ts"];
                 let named = |ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
-                existing(endings.map(named).to_vec())
+                first_file(endings.map(named))
             };
             paths.filter_map(with_endings).collect()
         }
@@ -265,7 +249,7 @@ pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
                 .flat_map(|item| item.words().map(str::to_owned).collect::<Vec<_>>())
                 .collect();
             let module = |word: &String| {
-                existing(vec![
+                first_file([
                     folder.join(format!("{word}.py")),
                     folder.join(word).join("__init__.py"),
                 ])
@@ -291,17 +275,17 @@ fn rust_modules(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
         let literal =
             index.checked_sub(2).map(|index| &tokens[index]).and_then(SourceToken::as_literal);
         let is_path = index >= 4 && tokens[index - 4].as_word() == Some("path");
-        let mut candidates = vec![];
-        if let Some(path) = literal.filter(|_| is_path) {
-            candidates.push(parent.join(path));
-        }
-        for folder in [parent.to_owned(), parent.join(stem)] {
-            candidates.push(folder.join(format!("{name}.rs")));
-            candidates.push(folder.join(name).join("mod.rs"));
-        }
-        found.extend(candidates.into_iter().find(|path| path.is_file()));
+        let declared = literal.filter(|_| is_path).map(|path| parent.join(path));
+        let default_paths = [parent.to_owned(), parent.join(stem)].into_iter().flat_map(|folder| {
+            [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")]
+        });
+        found.extend(first_file(declared.into_iter().chain(default_paths)));
     }
     found
+}
+
+pub fn first_file(candidates: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    candidates.into_iter().find(|path| path.is_file())
 }
 
 /// Whether any word or literal of the source code begins with this prefix.

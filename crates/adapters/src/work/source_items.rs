@@ -345,6 +345,8 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
         let names = name.map(|token| token.text.clone()).into_iter().collect();
         return vec![named_item(names, piece)];
     }
+    // Nested classes do not start in the first column.
+    let is_top_level = piece.first().is_some_and(|token| token.column == Some(0));
     let (begin, is_always) = skip_annotations(&piece);
     let rest = &piece[begin..];
     let is_keyword = |token: &SourceToken, keywords: &[&str]| keywords.contains(&&*token.text);
@@ -359,7 +361,7 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
         return vec![SourceItem { is_always, ..named_item(last_word(head), piece.clone()) }];
     };
     let is_split =
-        head[index].text == "namespace" || (syntax == SourceSyntax::Java && is_top_level(&piece));
+        head[index].text == "namespace" || (syntax == SourceSyntax::Java && is_top_level);
     if let Some(open) = open.filter(|_| is_split) {
         let inner = rest[open + 1..index_after(rest, open).max(open + 2) - 1].to_vec();
         let header = SourceItem {
@@ -375,11 +377,6 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
 fn last_word(tokens: &[SourceToken]) -> Vec<String> {
     let mut words = tokens.iter().filter_map(SourceToken::as_word);
     words.next_back().map(str::to_owned).into_iter().collect()
-}
-
-/// Whether a class starts in the first column. Nested classes do not.
-fn is_top_level(piece: &[SourceToken]) -> bool {
-    piece.first().is_some_and(|token| token.column == Some(0))
 }
 
 /// Returns the index after Java annotations, and whether one of them makes the method run before or

@@ -286,7 +286,7 @@ impl<'a> ErlangMachines<'a> {
     fn record_exit(&mut self, machine: usize, failure: &HarnessFailure, is_afterwards: bool) {
         let fault = SnippetFault {
             reason: failure.cause.to_string(),
-            calls: failure.stderr_tail.lines().map(str::to_owned).collect(),
+            calls: failure.output.lines().map(str::to_owned).collect(),
             is_afterwards,
         };
         let affected = self.jobs.iter_mut().filter(|job| job.machine == machine);

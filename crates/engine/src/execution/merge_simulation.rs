@@ -79,7 +79,7 @@ fn test_plan(file: &Path) -> SessionPlan {
         ..FakeSession::sequential(&["old", "new"], 1).build().design
     };
     SessionPlan {
-        jobs: harness_for(SourceKind::Fake).describe_source(&request).jobs,
+        jobs: harness_for(SourceKind::Fake).describe_source(&request).unwrap().jobs,
         variants,
         design,
         sampling: SamplingOptions {

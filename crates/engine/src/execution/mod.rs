@@ -22,7 +22,7 @@ use anyhow::Result;
 use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
-use speedwell_adapters::{self as adapters, RunContext, RunOutcome, RunResult, SourceKind};
+use speedwell_adapters::{RunContext, RunOutcome, RunResult, SourceKind};
 use speedwell_machine::environment::RunSensors;
 use speedwell_machine::process::{CpuSet, TimeSlice, is_interrupt_requested};
 use speedwell_model::stage_report::{StageFailure, StageReport};
@@ -438,15 +438,11 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         };
         match (group, &mut self.shared) {
             ([slot], Some(shared)) => {
-                vec![shared.perform_run(&plan.jobs[slot.job], &context(slot))]
+                vec![shared.perform_run(&context(slot))]
             }
             ([slot], None) => vec![perform_slot(plan, slot, &context(slot))],
             _ => {
-                for slot in group {
-                    let slot_context = context(slot);
-                    let job = plan.jobs[slot.job].for_variant(&slot_context.variant.name);
-                    adapters::harness_for(job.source.kind).prepare_job(job, &slot_context);
-                }
+                group.iter().for_each(|slot| context(slot).prepare());
                 map_concurrently(group, |slot| {
                     // The processes of a run inherit the time slice from the thread that starts
                     // them. A kernel without custom slices uses its default, which is shorter.
@@ -651,10 +647,7 @@ pub(crate) fn perform_slot(
     slot: &PlanSlot,
     context: &RunContext<'_>,
 ) -> RunOutcome {
-    let job = &plan.jobs[slot.job];
-    let own_job = job.for_variant(&context.variant.name).under(context.variant);
-    let outcome = adapters::harness_for(own_job.source.kind).perform_job(&own_job, context);
-    outcome.attributed_to(job)
+    context.perform().attributed_to(&plan.jobs[slot.job])
 }
 
 /// Groups the runs of one job by case.

@@ -7,7 +7,7 @@ use super::harness_driver::{
     HarnessEnd, HarnessEvent, HarnessTalk, encode_value, find_tool, javascript,
 };
 use super::project::repository;
-use speedwell_adapters::snippet::{CompileFailure, build_process, default_program};
+use speedwell_adapters::snippet::{HarnessFailure, build_process, default_program};
 use speedwell_model::{self as model, FailureCause, SnippetLanguage, Variant};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -214,7 +214,7 @@ fn compile_program(
             let program = spec.program.to_string_lossy().into_owned();
             Ok([program].into_iter().chain(spec.arguments).collect())
         }
-        Err(CompileFailure { cause: FailureCause::Invalid { reason }, .. }) => {
+        Err(HarnessFailure { cause: FailureCause::Invalid { reason }, .. }) => {
             Err(CodeAnswer::compile_error(&reason))
         }
         Err(failed) => panic!("{failed:?}"),

@@ -2,7 +2,7 @@
 //! language: the generated code must fit all of them.
 
 use super::harness_driver::find_tool;
-use speedwell_adapters::snippet::{CompileFailure, build_process, default_program};
+use speedwell_adapters::snippet::{HarnessFailure, build_process, default_program};
 use speedwell_model::{Snippet, SnippetLanguage, Variant};
 
 /// A language with its possible compilers, and snippets: init, init-worker, runner.
@@ -99,7 +99,7 @@ fn values_of_every_kind_compile_in_every_language() {
             };
             let started =
                 build_process(&snippet, &default_program(language), &Variant::plain("plain"));
-            if let Err(CompileFailure { cause, output, .. }) = started {
+            if let Err(HarnessFailure { cause, output, .. }) = started {
                 panic!("{snippet:?}: {cause:?}\n{output}");
             }
         }

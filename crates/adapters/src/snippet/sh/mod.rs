@@ -16,6 +16,7 @@ mod session;
 pub use session::serve_protocol;
 
 use crate::ProtocolMessage;
+use crate::cache::find_in_path;
 use anyhow::{Context, ensure};
 use speedwell_machine::process::{
     OutputTail, ProcessEnd, ProcessStopwatch, TimedExecution, resolve_program,
@@ -258,8 +259,7 @@ fn is_program(word: &str) -> bool {
     if word.contains('/') {
         return PathBuf::from(word).is_file();
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(word).is_file())
+    find_in_path(word).is_some()
 }
 
 /// Message to the control thread.
@@ -341,51 +341,56 @@ struct WorkerReport {
 fn run_worker(
     work: &ExecutionTask,
     shared: &SharedRun,
-    stopwatch: &Arc<ProcessStopwatch>,
+    stopwatch: &ProcessStopwatch,
     on_point: &dyn Fn((u64, u64)),
 ) -> WorkerReport {
-    let mut report = WorkerReport::default();
-    let mut progress = WorkerProgress::new(shared.division);
+    let deadline_ns = match shared.division {
+        RunDivision::Windows { interval_ns, warmup_ns: 0, .. } => interval_ns,
+        RunDivision::Windows { warmup_ns, .. } => warmup_ns,
+        RunDivision::Executions(_) => 0,
+    };
+    let report = WorkerReport::default();
+    let mut worker = RunningWorker {
+        shared,
+        report,
+        unmeasured_ns: 0,
+        count: 0,
+        deadline_ns,
+        is_finished: false,
+    };
     if let RunDivision::Windows { warmup_ns: 0, .. } = shared.division {
-        report.points.push((0, 0));
+        worker.report.points.push((0, 0));
         on_point((0, 0));
     }
     while !shared.is_over.load(Ordering::SeqCst) {
-        match execute_prepared(work, stopwatch, &mut progress) {
-            Ok(Some(timed)) => {
-                let previous_len = report.points.len();
-                progress.record_execution(timed, shared, &mut report);
-                report.points[previous_len..].iter().copied().for_each(on_point);
-            }
+        match worker.execute_prepared(work, stopwatch) {
+            Ok(Some(timed)) => worker.record_execution(timed).into_iter().for_each(on_point),
             Ok(None) => break,
             Err(reason) => {
-                report.failure = Some(reason);
+                worker.report.failure = Some(reason);
                 break;
             }
         }
-        if progress.has_all_points(&report) {
-            if !progress.is_finished {
-                progress.is_finished = true;
-                shared.unfinished.fetch_sub(1, Ordering::SeqCst);
-            }
+        if worker.has_all_points() {
+            worker.finish();
             if shared.unfinished.load(Ordering::SeqCst) == 0 {
                 break;
             }
         }
     }
-    if !progress.is_finished {
-        shared.unfinished.fetch_sub(1, Ordering::SeqCst);
-    }
+    worker.finish();
     if let RunDivision::Executions(_) = shared.division {
         // Without deadlines, a single point gives the length of the sample.
-        report.points.push((progress.measured_ns(shared), progress.count));
+        let point = (worker.measured_ns(), worker.count);
+        worker.report.points.push(point);
     }
-    report
+    worker.report
 }
 
-/// Progress of a worker.
-struct WorkerProgress {
-    division: RunDivision,
+/// A worker and its progress.
+struct RunningWorker<'a> {
+    shared: &'a SharedRun,
+    report: WorkerReport,
     /// Time spent on unmeasured work.
     unmeasured_ns: u64,
     count: u64,
@@ -393,78 +398,74 @@ struct WorkerProgress {
     is_finished: bool,
 }
 
-impl WorkerProgress {
-    fn new(division: RunDivision) -> WorkerProgress {
-        let deadline_ns = match division {
-            RunDivision::Windows { interval_ns, warmup_ns: 0, .. } => interval_ns,
-            RunDivision::Windows { warmup_ns, .. } => warmup_ns,
-            RunDivision::Executions(_) => 0,
-        };
-        WorkerProgress { division, unmeasured_ns: 0, count: 0, deadline_ns, is_finished: false }
+impl RunningWorker<'_> {
+    /// Performs one execution with its preparation; `None` if it was stopped.
+    fn execute_prepared(
+        &mut self,
+        work: &ExecutionTask,
+        stopwatch: &ProcessStopwatch,
+    ) -> Result<Option<TimedExecution>, String> {
+        if let Some(prepare) = &work.prepare {
+            let begin = Instant::now();
+            let prepared = prepare.execute_once(stopwatch);
+            self.unmeasured_ns += begin.elapsed().as_nanos() as u64;
+            if stopwatch.is_stopped() {
+                return Ok(None);
+            }
+            prepared.map_err(|reason| format!("failed in prepare: {reason}"))?;
+        }
+        let outcome = work.order.time_execution(stopwatch);
+        if stopwatch.is_stopped() {
+            return Ok(None);
+        }
+        let timed = outcome.map_err(|error| format!("could not be started: {error}"))?;
+        work.order.report_failure(timed.ended).map_or(Ok(Some(timed)), Err)
     }
 
-    fn record_execution(
-        &mut self,
-        timed: TimedExecution,
-        shared: &SharedRun,
-        report: &mut WorkerReport,
-    ) {
+    /// Records an execution. Returns the point if it passed a deadline.
+    fn record_execution(&mut self, timed: TimedExecution) -> Option<(u64, u64)> {
         self.count += 1;
-        let is_warm =
-            !report.points.is_empty() || matches!(self.division, RunDivision::Executions(_));
+        let division = self.shared.division;
+        let report = &mut self.report;
+        let is_warm = !report.points.is_empty() || matches!(division, RunDivision::Executions(_));
         if is_warm && !self.is_finished {
             report.times.add(timed.wall_ns);
             report.user_ns += timed.usage.user_ns;
             report.system_ns += timed.usage.system_ns;
             report.max_rss_bytes = report.max_rss_bytes.max(timed.usage.max_rss_bytes);
         }
-        let RunDivision::Windows { interval_ns, warmup_ns, samples } = self.division else {
-            return;
+        let RunDivision::Windows { interval_ns, warmup_ns, samples } = division else {
+            return None;
         };
-        let now_ns = self.measured_ns(shared);
-        if now_ns >= self.deadline_ns && report.points.len() as u64 <= samples {
-            report.late_ns = report.late_ns.max(now_ns - self.deadline_ns);
-            report.points.push((now_ns, self.count));
-            let finished_windows = (now_ns - warmup_ns) / interval_ns;
-            self.deadline_ns = warmup_ns + (finished_windows + 1) * interval_ns;
+        let now_ns = self.measured_ns();
+        if now_ns < self.deadline_ns || self.report.points.len() as u64 > samples {
+            return None;
         }
+        self.report.late_ns = self.report.late_ns.max(now_ns - self.deadline_ns);
+        self.report.points.push((now_ns, self.count));
+        let finished_windows = (now_ns - warmup_ns) / interval_ns;
+        self.deadline_ns = warmup_ns + (finished_windows + 1) * interval_ns;
+        Some((now_ns, self.count))
     }
 
     /// Time since the epoch without unmeasured time.
-    fn measured_ns(&self, shared: &SharedRun) -> u64 {
-        let elapsed_ns = shared.epoch.elapsed().as_nanos() as u64;
+    fn measured_ns(&self) -> u64 {
+        let elapsed_ns = self.shared.epoch.elapsed().as_nanos() as u64;
         elapsed_ns.saturating_sub(self.unmeasured_ns)
     }
 
-    fn has_all_points(&self, report: &WorkerReport) -> bool {
-        match self.division {
-            RunDivision::Windows { samples, .. } => report.points.len() as u64 > samples,
+    fn has_all_points(&self) -> bool {
+        match self.shared.division {
+            RunDivision::Windows { samples, .. } => self.report.points.len() as u64 > samples,
             RunDivision::Executions(count) => self.count >= count,
         }
     }
-}
 
-/// Performs one execution with its preparation; `None` if it was stopped.
-fn execute_prepared(
-    work: &ExecutionTask,
-    stopwatch: &ProcessStopwatch,
-    progress: &mut WorkerProgress,
-) -> Result<Option<TimedExecution>, String> {
-    if let Some(prepare) = &work.prepare {
-        let begin = Instant::now();
-        let prepared = prepare.execute_once(stopwatch);
-        progress.unmeasured_ns += begin.elapsed().as_nanos() as u64;
-        if stopwatch.is_stopped() {
-            return Ok(None);
+    fn finish(&mut self) {
+        if !std::mem::replace(&mut self.is_finished, true) {
+            self.shared.unfinished.fetch_sub(1, Ordering::SeqCst);
         }
-        prepared.map_err(|reason| format!("failed in prepare: {reason}"))?;
     }
-    let outcome = work.order.time_execution(stopwatch);
-    if stopwatch.is_stopped() {
-        return Ok(None);
-    }
-    let timed = outcome.map_err(|error| format!("could not be started: {error}"))?;
-    work.order.report_failure(timed.ended).map_or(Ok(Some(timed)), Err)
 }
 
 /// A worker to be started.
@@ -580,23 +581,19 @@ impl WorkerPool {
 const MAX_KEPT_TIMES: usize = 1 << 16;
 
 /// Recorded times in nanoseconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct RecordedTimes {
+    /// Every time whose index is a multiple of 2^`halvings`.
     sampled: Vec<u64>,
-    stride: u64,
+    halvings: u32,
+    /// Number of all recorded times, including dropped ones.
     count: u64,
-}
-
-impl Default for RecordedTimes {
-    fn default() -> RecordedTimes {
-        RecordedTimes { sampled: Vec::new(), stride: 1, count: 0 }
-    }
 }
 
 impl RecordedTimes {
     /// Records a time.
     fn add(&mut self, ns: u64) {
-        if self.count.is_multiple_of(self.stride) {
+        if self.count.is_multiple_of(1 << self.halvings) {
             self.sampled.push(ns);
         }
         self.count += 1;
@@ -607,10 +604,10 @@ impl RecordedTimes {
 
     /// Adds the times of another worker or sample.
     fn merge(&mut self, other: &RecordedTimes) {
-        while self.stride < other.stride {
+        while self.halvings < other.halvings {
             self.halve();
         }
-        let step = (self.stride / other.stride) as usize;
+        let step = 1 << (self.halvings - other.halvings);
         self.sampled.extend(other.sampled.iter().step_by(step));
         self.count += other.count;
         while self.sampled.len() >= MAX_KEPT_TIMES {
@@ -625,22 +622,14 @@ impl RecordedTimes {
             index += 1;
             index % 2 == 1
         });
-        self.stride *= 2;
-    }
-
-    /// Number of all recorded times, including dropped ones.
-    fn count(&self) -> u64 {
-        self.count
+        self.halvings += 1;
     }
 
     /// Minimum, 5%, 25% and 50% quantiles in picoseconds; empty if no times were recorded.
     fn quantiles_ps(&self) -> Vec<String> {
         let mut sorted = self.sampled.clone();
         sorted.sort_unstable();
-        let last = match sorted.len() {
-            0 => return Vec::new(),
-            length => length - 1,
-        };
+        let Some(last) = sorted.len().checked_sub(1) else { return Vec::new() };
         let quantile_ps = |fraction: f64| sorted[(fraction * last as f64).round() as usize] * 1000;
         [0.0, 0.05, 0.25, 0.5].map(|fraction| quantile_ps(fraction).to_string()).to_vec()
     }
@@ -700,7 +689,7 @@ mod worker_tests {
         for ns in 0..1_000_000 {
             times.add(ns);
         }
-        assert_eq!(times.count(), 1_000_000);
+        assert_eq!(times.count, 1_000_000);
         assert!(times.sampled.len() < MAX_KEPT_TIMES);
         let median: f64 = times.quantiles_ps()[3].parse().unwrap();
         assert!((median / 500_000_000.0 - 1.0).abs() < 0.001, "{median}");
@@ -719,7 +708,7 @@ mod worker_tests {
             }
             all.merge(&times);
         }
-        assert_eq!(all.count(), 1_075_000);
+        assert_eq!(all.count, 1_075_000);
         // 75,000 times are below 3000 ns. The other 1,000,000 are spread evenly from 3000 to 4000
         // ns, and the median is the 462,500th of them.
         let median: f64 = all.quantiles_ps()[3].parse().unwrap();

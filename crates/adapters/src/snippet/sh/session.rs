@@ -25,9 +25,47 @@ const CHANNEL_PATHS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 struct LoadedJob {
     work: Arc<ExecutionTask>,
     workers: Vec<Arc<ProcessStopwatch>>,
-    shell: String,
     init_worker: Option<String>,
     done: Option<String>,
+}
+
+/// The event that answers a command, or a fault.
+type CommandResult = Result<ProtocolMessage, CommandFault>;
+
+/// Why a command was not carried out.
+struct CommandFault {
+    /// The job; empty if the fault concerns none.
+    job: String,
+    stage: &'static str,
+    class: &'static str,
+    message: String,
+    is_fatal: bool,
+}
+
+impl CommandFault {
+    /// The command itself is wrong.
+    fn protocol(class: &'static str, message: impl Into<String>) -> CommandFault {
+        let message = message.into();
+        CommandFault { job: String::new(), stage: "protocol", class, message, is_fatal: false }
+    }
+
+    fn unknown_job(job: &str) -> CommandFault {
+        CommandFault::protocol("UnknownJob", format!("no job '{job}'"))
+    }
+
+    /// A shell command of the job failed.
+    fn of_job(job: &str, stage: &'static str, message: String) -> CommandFault {
+        CommandFault { job: job.to_owned(), stage, class: "Command", message, is_fatal: false }
+    }
+
+    fn to_event(&self, command: &ProtocolMessage) -> ProtocolMessage {
+        answer_event(command, "error")
+            .with_some("job", (!self.job.is_empty()).then_some(&self.job))
+            .with("stage", self.stage)
+            .with("class", self.class)
+            .with("msg", &self.message)
+            .with("fatal", u8::from(self.is_fatal))
+    }
 }
 
 struct ShellSession {
@@ -82,10 +120,8 @@ pub fn serve_protocol(shell: &str, force_shell: bool) -> anyhow::Result<()> {
         session.answer_command(&command)?;
     }
     let jobs: Vec<String> = session.jobs.keys().cloned().collect();
-    for job in jobs {
-        session.unload_job(&ProtocolMessage::new("unload").with("job", job))?;
-    }
-    Ok(())
+    let unload = |job| ProtocolMessage::new("unload").with("job", job);
+    Ok(jobs.into_iter().try_for_each(|job| session.answer_command(&unload(job)))?)
 }
 
 impl ShellSession {
@@ -107,66 +143,35 @@ impl ShellSession {
     }
 
     fn answer_command(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
-        match command.verb.as_str() {
+        let job = command.get("job").unwrap_or_default();
+        let answer = match command.verb.as_str() {
             "hello" => self.answer_hello(command),
             "load" => self.load_job(command),
-            "workers" => self.answer_workers(command),
-            "calibrate" => {
-                let job = command.get("job").unwrap_or_default();
-                // 0 disables the comparison with empty iterations. This comparison detects code
-                // that was optimized away, but a process cannot be optimized away.
-                self.send_event(
-                    answer_event(command, "calibrated").with("job", job).with("empty_ps", 0),
-                )
-            }
-            "monitor" => self.send_event(answer_event(command, "gauge").with("t_ns", 0)),
-            "run" => self.answer_run(command),
-            "stop" => {
-                let job = command.get("job").unwrap_or_default();
-                self.send_event(answer_event(command, "stopped").with("job", job))
-            }
-            "unload" => self.unload_job(command),
-            verb => {
-                let message = format!("unknown verb '{verb}'");
-                self.send_error(command, "", "protocol", "UnknownVerb", &message)
-            }
-        }
+            "workers" => self.answer_workers(command, &job),
+            // 0 disables the comparison with empty iterations. This comparison detects code that
+            // was optimized away, but a process cannot be optimized away.
+            "calibrate" => Ok(job_event(command, "calibrated", &job).with("empty_ps", 0)),
+            "monitor" => Ok(answer_event(command, "gauge").with("t_ns", 0)),
+            "run" => self.answer_run(command)?,
+            "stop" => Ok(job_event(command, "stopped", &job)),
+            "unload" => self.unload_job(command, &job),
+            verb => Err(CommandFault::protocol("UnknownVerb", format!("unknown verb '{verb}'"))),
+        };
+        self.send_event(answer.unwrap_or_else(|fault| fault.to_event(command)))
     }
 
     fn send_event(&mut self, message: ProtocolMessage) -> std::io::Result<()> {
         self.events.write_all(message.to_string().as_bytes())
     }
 
-    fn send_error(
-        &mut self,
-        command: &ProtocolMessage,
-        job: &str,
-        stage: &str,
-        class: &str,
-        message: &str,
-    ) -> std::io::Result<()> {
-        let mut error = answer_event(command, "error");
-        if !job.is_empty() {
-            error = error.with("job", job);
-        }
-        self.send_event(
-            error.with("stage", stage).with("class", class).with("msg", message).with("fatal", 0),
-        )
-    }
-
-    fn answer_hello(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+    fn answer_hello(&mut self, command: &ProtocolMessage) -> CommandResult {
         if command.get("proto").as_deref() != Some("1") {
             self.is_over = true;
-            let message = "only protocol version 1 is supported";
-            let error = answer_event(command, "error")
-                .with("stage", "protocol")
-                .with("class", "Version")
-                .with("msg", message)
-                .with("fatal", 1);
-            return self.send_event(error);
+            let fault = CommandFault::protocol("Version", "only protocol version 1 is supported");
+            return Err(CommandFault { is_fatal: true, ..fault });
         }
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
-        let ready = answer_event(command, "ready")
+        Ok(answer_event(command, "ready")
             .with("proto", 1)
             .with("lang", "sh")
             .with("version", &self.shell)
@@ -176,14 +181,16 @@ impl ShellSession {
             .with("clock", "CLOCK_MONOTONIC")
             .with("clock_res_ns", 1)
             .with("caps", "continuous,timed,series,workers,parallel,monitor")
-            .with("gauges", "");
-        self.send_event(ready)
+            .with("gauges", ""))
     }
 
-    fn load_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+    fn load_job(&mut self, command: &ProtocolMessage) -> CommandResult {
         let (Some(job), Some(runner)) = (command.get("job"), command.get("runner")) else {
-            let message = "load needs 'job' and 'runner'";
-            return self.send_error(command, "", "protocol", "MissingKey", message);
+            return Err(CommandFault::protocol("MissingKey", "load needs 'job' and 'runner'"));
+        };
+        let fault = |stage, class| {
+            let job = job.clone();
+            move |message: String| CommandFault { job, stage, class, message, is_fatal: false }
         };
         let order =
             |line: &str, force_shell: bool| ShellCommand::new(line, &self.shell, force_shell);
@@ -194,43 +201,31 @@ impl ShellSession {
             ignores_failure: is_set("ignore_failure"),
             ..order(&runner, self.force_shell || is_set("in_shell"))
         };
-        if let Err(error) = check_syntax(&runner, &self.shell) {
-            return self.send_error(command, &job, "parse", "Syntax", &error);
-        }
+        check_syntax(&runner, &self.shell).map_err(fault("parse", "Syntax"))?;
         let shell = if order.in_shell {
-            match ShellCost::measure_shell(&self.shell, is_set("rehearsal")) {
-                Ok(cost) => Some(cost),
-                Err(error) => {
-                    let message = format!("'{}': {error}", self.shell);
-                    return self.send_error(command, &job, "compile", "Shell", &message);
-                }
-            }
+            let cost = ShellCost::measure_shell(&self.shell, is_set("rehearsal"));
+            let cost = cost.map_err(|error| format!("'{}': {error}", self.shell));
+            Some(cost.map_err(fault("compile", "Shell"))?)
         } else {
             None
         };
-        if let Some(init) = command.get("init")
-            && let Err(error) = self.execute_line(&init)
-        {
-            return self.send_error(command, &job, "init", "Command", &error);
+        if let Some(init) = command.get("init") {
+            self.execute_line(&init).map_err(fault("init", "Command"))?;
         }
         let warmup = command.parse_number::<u32>("warmup").unwrap_or(0);
-        if let Err(error) = warm_up(&order, prepare.as_ref(), warmup) {
-            return self.send_error(command, &job, "run", "Command", &error);
-        }
-        let loaded = answer_event(command, "loaded")
-            .with("job", &job)
+        warm_up(&order, prepare.as_ref(), warmup).map_err(fault("run", "Command"))?;
+        let loaded = job_event(command, "loaded", &job)
             .with("form", "text")
             .with("source", &runner)
             .with("arity", 0);
         let loaded_job = LoadedJob {
             work: Arc::new(ExecutionTask { order, prepare, shell }),
             workers: Vec::new(),
-            shell: self.shell.clone(),
             init_worker: command.get("init_runner"),
             done: command.get("done"),
         };
         self.jobs.insert(job, loaded_job);
-        self.send_event(loaded)
+        Ok(loaded)
     }
 
     fn execute_line(&self, line: &str) -> Result<(), String> {
@@ -238,63 +233,54 @@ impl ShellSession {
             .execute_once(&ProcessStopwatch::default())
     }
 
-    fn answer_workers(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
-        let job = command.get("job").unwrap_or_default();
+    fn answer_workers(&mut self, command: &ProtocolMessage, job: &str) -> CommandResult {
         let wanted = command.parse_number::<usize>("n").unwrap_or(1);
         let begin = Instant::now();
-        if !self.jobs.contains_key(&job) {
-            return self.report_unknown(command, &job);
+        if !self.jobs.contains_key(job) {
+            return Err(CommandFault::unknown_job(job));
         }
-        if let Err(error) = self.set_workers(&job, wanted) {
-            return self.send_error(command, &job, "init_runner", "Command", &error);
-        }
+        self.set_workers(job, wanted)?;
         let ms = begin.elapsed().as_millis();
-        self.send_event(
-            answer_event(command, "workers").with("job", job).with("n", wanted).with("ms", ms),
-        )
+        Ok(job_event(command, "workers", job).with("n", wanted).with("ms", ms))
     }
 
     /// Sets the number of workers of a job.
-    fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), String> {
+    fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), CommandFault> {
         let Some(job) = self.jobs.get_mut(name) else { return Ok(()) };
         job.workers.truncate(wanted);
         while job.workers.len() < wanted {
             if let Some(line) = &job.init_worker {
-                let order = ShellCommand::new(line, &job.shell, false);
-                order.execute_once(&ProcessStopwatch::default())?;
+                let order = ShellCommand::new(line, &self.shell, false);
+                let executed = order.execute_once(&ProcessStopwatch::default());
+                executed.map_err(|error| CommandFault::of_job(name, "init_runner", error))?;
             }
             job.workers.push(Arc::default());
         }
         Ok(())
     }
 
-    fn report_unknown(&mut self, command: &ProtocolMessage, job: &str) -> std::io::Result<()> {
-        let message = format!("no job '{job}'");
-        self.send_error(command, "", "protocol", "UnknownJob", &message)
-    }
-
-    fn unload_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
-        let name = command.get("job").unwrap_or_default();
-        let Some(job) = self.jobs.remove(&name) else { return self.report_unknown(command, &name) };
-        if let Some(line) = &job.done
-            && let Err(error) = self.execute_line(line)
-        {
-            return self.send_error(command, &name, "done", "Command", &error);
+    fn unload_job(&mut self, command: &ProtocolMessage, name: &str) -> CommandResult {
+        let Some(job) = self.jobs.remove(name) else {
+            return Err(CommandFault::unknown_job(name));
+        };
+        if let Some(line) = &job.done {
+            let executed = self.execute_line(line);
+            executed.map_err(|error| CommandFault::of_job(name, "done", error))?;
         }
-        self.send_event(answer_event(command, "unloaded").with("job", name))
+        Ok(job_event(command, "unloaded", name))
     }
 
     /// Answers `run`.
-    fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+    fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<CommandResult> {
         let jobs = command.list("jobs");
         if let Some(unknown) = jobs.iter().find(|job| !self.jobs.contains_key(*job)) {
-            return self.report_unknown(command, &unknown.clone());
+            return Ok(Err(CommandFault::unknown_job(unknown)));
         }
         for job in &jobs {
             if self.jobs[job].workers.is_empty()
-                && let Err(error) = self.set_workers(job, 1)
+                && let Err(fault) = self.set_workers(job, 1)
             {
-                self.send_error(command, job, "init_runner", "Command", &error)?;
+                self.send_event(fault.to_event(command))?;
             }
         }
         let begin = Instant::now();
@@ -303,12 +289,12 @@ impl ShellSession {
             Some("timed" | "series") => self.run_timed(command, &jobs)?,
             mode => {
                 let message = format!("unsupported mode '{}'", mode.unwrap_or_default());
-                return self.send_error(command, "", "protocol", "Mode", &message);
+                return Ok(Err(CommandFault::protocol("Mode", message)));
             }
         };
         let elapsed_ns = begin.elapsed().as_nanos();
         let end = answer_event(command, "end").with_list("jobs", &jobs);
-        self.send_event(end.with("elapsed_ns", elapsed_ns).with("max_late_ns", late_ns))
+        Ok(Ok(end.with("elapsed_ns", elapsed_ns).with("max_late_ns", late_ns)))
     }
 
     fn run_continuous(
@@ -330,15 +316,14 @@ impl ShellSession {
                 let column = |field: fn(&(u64, u64)) -> u64| -> Vec<String> {
                     report.points.iter().map(|point| field(point).to_string()).collect()
                 };
-                let worker = answer_event(command, "worker")
-                    .with("job", job)
+                let worker = job_event(command, "worker", job)
                     .with("w", index)
                     .with("epoch_ns", 0)
                     .with("batch", 1)
                     .with_list("t_ns", &column(|point| point.0))
                     .with_list("count", &column(|point| point.1))
                     .with_list("q_ps", &report.times.quantiles_ps())
-                    .with("batches", report.times.count());
+                    .with("batches", report.times.count);
                 self.send_event(worker)?;
             }
             self.report_costs(command, job, &reports)?;
@@ -363,7 +348,7 @@ impl ShellSession {
                 let longest =
                     reports.iter().map(|report| report.points.last().map_or(0, |last| last.0));
                 let failed = reports.iter().any(|report| report.failure.is_some());
-                let stopped = reports.iter().any(|report| report.times.count() < count);
+                let stopped = reports.iter().any(|report| report.times.count < count);
                 if is_warm && !failed && !stopped {
                     sample_times.push(longest.max().unwrap_or(0).to_string());
                 }
@@ -376,13 +361,12 @@ impl ShellSession {
             }
             let mut times = RecordedTimes::default();
             reports_so_far.iter().for_each(|report| times.merge(&report.times));
-            let timed = answer_event(command, "timed")
-                .with("job", job)
+            let timed = job_event(command, "timed", job)
                 .with_list("ns", &sample_times)
                 .with("loop", count)
                 .with("workers", self.jobs[job].workers.len())
                 .with_list("q_ps", &times.quantiles_ps())
-                .with("batches", times.count());
+                .with("batches", times.count);
             if !sample_times.is_empty() {
                 self.send_event(timed)?;
             }
@@ -398,7 +382,7 @@ impl ShellSession {
         job: &str,
         reports: &[WorkerReport],
     ) -> std::io::Result<()> {
-        let count: u64 = reports.iter().map(|report| report.times.count()).sum();
+        let count: u64 = reports.iter().map(|report| report.times.count).sum();
         if count > 0 {
             let sum = |field: fn(&WorkerReport) -> u64| {
                 reports.iter().map(field).sum::<u64>() as f64 / count as f64
@@ -416,14 +400,17 @@ impl ShellSession {
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
             for (name, unit, value) in metrics.into_iter().chain(own_time).chain(shell) {
-                let metric = answer_event(command, "metric").with("job", job).with("name", name);
-                self.send_event(
-                    metric.with("unit", unit).with("better", "lower").with("value", value),
-                )?;
+                let metric = job_event(command, "metric", job).with("name", name);
+                let metric = metric.with("unit", unit).with("better", "lower");
+                self.send_event(metric.with("value", value))?;
             }
         }
-        let error = reports.iter().find_map(|report| report.failure.clone());
-        error.map_or(Ok(()), |error| self.send_error(command, job, "run", "Command", &error))
+        match reports.iter().find_map(|report| report.failure.clone()) {
+            Some(error) => {
+                self.send_event(CommandFault::of_job(job, "run", error).to_event(command))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Runs the workers of these jobs, and listens to them and to Speedwell until all workers have
@@ -462,16 +449,16 @@ impl ShellSession {
     }
 
     fn worker_slots(&self, jobs: &[String]) -> Vec<WorkerSlot> {
-        let mut slots = Vec::new();
-        for (index, job) in jobs.iter().enumerate() {
-            let loaded = &self.jobs[job];
-            slots.extend(loaded.workers.iter().map(|stopwatch| WorkerSlot {
-                job: index,
-                work: loaded.work.clone(),
+        let loaded = jobs.iter().map(|name| &self.jobs[name]).enumerate();
+        let slots = loaded.flat_map(|(job, LoadedJob { work, workers, .. })| {
+            let slot_of = move |stopwatch: &Arc<ProcessStopwatch>| WorkerSlot {
+                job,
+                work: work.clone(),
                 stopwatch: stopwatch.clone(),
-            }));
-        }
-        slots
+            };
+            workers.iter().map(slot_of)
+        });
+        slots.collect()
     }
 }
 
@@ -491,11 +478,12 @@ fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> 
 
 /// Builds an event that answers a command.
 fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
-    let event = ProtocolMessage::new(verb);
-    match command.get("id") {
-        Some(id) => event.with("id", id),
-        None => event,
-    }
+    ProtocolMessage::new(verb).with_some("id", command.get("id"))
+}
+
+/// Builds an event about a job that answers a command.
+fn job_event(command: &ProtocolMessage, verb: &str, job: &str) -> ProtocolMessage {
+    answer_event(command, verb).with("job", job)
 }
 
 /// Checks the syntax of a line; on error, returns the shell's message.
@@ -509,8 +497,7 @@ fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
 }
 
 fn sample_event(command: &ProtocolMessage, job: &str, progress: &JobProgress) -> ProtocolMessage {
-    answer_event(command, "sample")
-        .with("job", job)
+    job_event(command, "sample", job)
         .with("k", progress.k)
         .with("t_ns", progress.t_ns)
         .with("count", progress.count)

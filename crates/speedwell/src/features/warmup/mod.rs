@@ -270,7 +270,7 @@ fn divide_evenly(count: u64, iterations: u64) -> SampleDivision {
 
 fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
     let kind = job.source.kind;
-    if adapters::harness_for(kind).records_series() {
+    if kind.records_series() {
         return Ok(());
     }
     let name = &job.source.name;
