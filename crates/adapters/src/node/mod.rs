@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     fn collect_reports(lines: &[&str]) -> ReportCollector {
-        let mut reports = ReportCollector::new(None, None, false);
+        let mut reports = ReportCollector::default();
         for line in lines {
             reports.handle_line(line.as_bytes());
         }
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn metrics_and_checksums_belong_to_the_case_that_they_name() {
-        let mut reports = ReportCollector::new(Some(2), None, false);
+        let mut reports = ReportCollector { expected: Some(2), ..ReportCollector::default() };
         let report = r#"{"type":"report","name":"g/a.js","conf":{"n":N},"rate":10,"time":0.5}"#;
         let metric = r#"{"type":"metric","name":"g/a.js","conf":{"n":N},"metric":{"name":"bytes","value":N,"unit":"B","better":"lower"}}"#;
         let check = r#"{"type":"check","name":"g/a.js","conf":{"n":N},"text":"sum N"}"#;

@@ -169,7 +169,8 @@ fn report_loads(request: &LoadRequest<'_>, runs: &[LoadRun]) -> anyhow::Result<C
     let findings: Vec<_> = runs.iter().map(analyze_load).collect();
     let decisive =
         findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
-    let conditions = gate::judge_conditions(&args.fail_on, &decisive.cloned().collect::<Vec<_>>());
+    let decisive: Vec<_> = decisive.cloned().collect();
+    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
     let mut session = build_session(request, runs, &args.store.session_request(&args.origin))?;
     // Later reports of the session show the result of the gate, too.
     session.design.gate_lines = gate_lines(&conditions);
