@@ -9,7 +9,7 @@ use super::Store;
 use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::read::parse_json;
 use serde::{Deserialize, Serialize};
-use speedwell_model::CodeOrigin;
+use speedwell_model::{CodeOrigin, name_variants};
 
 /// Settings for comments on a project's pull requests. The token is in a file, never in a table of
 /// the database.
@@ -37,23 +37,7 @@ pub enum CommentState {
     Posted,
 }
 
-impl CommentState {
-    const NAMES: [(CommentState, &str); 3] = [
-        (CommentState::Waiting, "waiting"),
-        (CommentState::Refused, "refused"),
-        (CommentState::Posted, "posted"),
-    ];
-
-    fn name(self) -> &'static str {
-        let named_state = CommentState::NAMES.iter().find(|(state, _)| *state == self);
-        named_state.map_or("waiting", |(_, name)| name)
-    }
-
-    fn from_name(name: &str) -> CommentState {
-        let named_state = CommentState::NAMES.iter().find(|(_, state_name)| *state_name == name);
-        named_state.map_or(CommentState::Waiting, |(state, _)| *state)
-    }
-}
+name_variants!(CommentState: Waiting = "waiting", Refused = "refused", Posted = "posted");
 
 /// A comment to post on a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -257,7 +241,7 @@ fn read_job(row: SqlRow<'_>) -> Result<CommentJob, Error> {
         session: row.get(2)?,
         attempts: row.get(3)?,
         next_unix_ms: row.get(4)?,
-        state: CommentState::from_name(row.text(5)?),
+        state: CommentState::from_name(row.text(5)?).unwrap_or(CommentState::Waiting),
         reason: row.get(6)?,
     })
 }

@@ -12,7 +12,9 @@ use super::recorder::SessionRecorder;
 use super::session_writer::SessionWriter;
 use anyhow::bail;
 use speedwell_formats::spool::SpoolBlock;
-use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
+use speedwell_model::{
+    Environment, Run, Session, SessionMachine, StepFailure, name_variants,
+};
 
 /// Origin of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,28 +71,8 @@ pub enum ShardState {
     Lost,
 }
 
-const SHARD_STATE_NAMES: [(ShardState, &str); 5] = [
-    (ShardState::Waiting, "waiting"),
-    (ShardState::Sent, "sent"),
-    (ShardState::Running, "running"),
-    (ShardState::Done, "done"),
-    (ShardState::Lost, "lost"),
-];
-
-impl ShardState {
-    /// Returns the stored name.
-    pub fn name(self) -> &'static str {
-        let named_state = SHARD_STATE_NAMES.iter().find(|(state, _)| *state == self);
-        named_state.map_or("lost", |(_, name)| name)
-    }
-
-    fn from_name(name: &str) -> anyhow::Result<ShardState> {
-        match SHARD_STATE_NAMES.iter().find(|(_, state_name)| *state_name == name) {
-            Some((state, _)) => Ok(*state),
-            None => bail!("unknown shard state '{name}'"),
-        }
-    }
-}
+name_variants!(ShardState: Waiting = "waiting", Sent = "sent", Running = "running",
+    Done = "done", Lost = "lost");
 
 /// Records a session that other machines measure.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use super::Store;
 use super::browse::read_machine;
 use super::database::{Database, Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use super::read::{parse_direction, parse_json};
-use super::session_writer::direction_name;
 use anyhow::Context;
 use serde::Deserialize;
 use speedwell_machine::process::unix_time_ms;
@@ -520,7 +519,7 @@ pub(super) fn upsert_series(
         &key.variant,
         &key.metric.name,
         &key.metric.unit,
-        direction_name(key.metric.better),
+        key.metric.better.name(),
         metric_index as i64,
     ];
     find_or_insert(

@@ -5,7 +5,7 @@ use super::Store;
 use super::cases::LARGE_SESSION;
 use super::database::{Database, SqlRow, TransactionPurpose, sql, sql_params};
 use super::read::parse_json;
-use super::session_writer::{SessionWriter, state_name};
+use super::session_writer::SessionWriter;
 use super::sessions::read_process;
 use anyhow::{Context, ensure};
 use speedwell_machine::process::ProcessIdentity;
@@ -286,7 +286,7 @@ impl SessionObserver for SessionRecorder<'_> {
 fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Result<()> {
     file.execute(
         sql!("UPDATE session SET state = $1 WHERE number = $2"),
-        sql_params![state_name(state), session],
+        sql_params![state.name(), session],
     )?;
     Ok(())
 }

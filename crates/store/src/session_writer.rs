@@ -88,7 +88,7 @@ impl SessionWriter {
             sql_params![
                 &session.id,
                 session.started_unix_ms,
-                state_name(state),
+                state.name(),
                 &to_json("command", &session.command)?,
                 &to_json("design", &session.design)?,
                 &to_json("variants", &session.variants)?,
@@ -264,7 +264,7 @@ impl SessionWriter {
             sql_params![self.session, &metric.name],
             |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)),
         )?;
-        let better = direction_name(metric.better);
+        let better = metric.better.name();
         match existing {
             None => Ok(self.add_metric(file, metric).map(drop)?),
             Some((unit, _)) if unit.is_empty() => {
@@ -298,7 +298,7 @@ impl SessionWriter {
                         CAST($3 AS TEXT), CAST($4 AS TEXT)
                  FROM metric WHERE session = $1 RETURNING seq"
             ),
-            sql_params![self.session, &metric.name, &metric.unit, direction_name(metric.better)],
+            sql_params![self.session, &metric.name, &metric.unit, metric.better.name()],
         )?;
         self.metrics.insert(metric.name.as_str().into(), metric_index);
         Ok(metric_index)
@@ -592,22 +592,4 @@ fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Re
     serde_json::from_str::<T>(&text)
         .with_context(|| format!("cannot store the session's {what}: {text}"))?;
     Ok(text)
-}
-
-/// Returns the stored name of a state.
-pub(super) fn state_name(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Running => "running",
-        SessionState::Complete => "complete",
-        SessionState::Interrupted => "interrupted",
-        SessionState::Imported => "imported",
-    }
-}
-
-pub(super) fn direction_name(better: MetricDirection) -> &'static str {
-    match better {
-        MetricDirection::Higher => "higher",
-        MetricDirection::Lower => "lower",
-        MetricDirection::Unknown => "unknown",
-    }
 }
