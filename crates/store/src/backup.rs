@@ -14,16 +14,16 @@ mod tests;
 
 use super::changes::insert_change;
 use super::database::{Database, sql, sql_params};
-use super::lines::read_revision;
-use super::points::{PROJECT, upsert_revision, upsert_series};
-use super::read::{parse_direction, parse_state};
+use super::lines::{insert_line, read_revision};
+use super::points::{PROJECT, read_series_key, upsert_revision, upsert_series};
+use super::read::parse_state;
 use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
 use super::uploads::{SessionDigest, UploadReceipt, insert_upload};
 use super::{SessionByCases, Store};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
-use speedwell_model::{Metric, RecordedChange, Revision, Run, SeriesKey, Session, SessionState};
+use speedwell_model::{RecordedChange, Revision, Run, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
 /// Version of the format. It is the only version that can be read: older ones were never released.
@@ -324,14 +324,8 @@ impl Store {
     fn find_series(&self, number: i64) -> anyhow::Result<SeriesKey> {
         let sql =
             sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
-        let read = self.query_first(sql, sql_params![number], |row| {
-            let key = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
-            Ok(key)
-        })?;
-        let [case, variant, name, unit, better]: [String; 5] =
-            read.with_context(|| format!("series {number} does not exist"))?;
-        let better = parse_direction(&better, &name)?;
-        Ok(SeriesKey { case, variant, metric: Metric { name, unit, better } })
+        let key = self.query_first(sql, sql_params![number], |row| read_series_key(row, 0))?;
+        key.with_context(|| format!("series {number} does not exist"))
     }
 
     /// Restores the current project of a backup in one transaction. Existing sessions stay as they
@@ -615,18 +609,7 @@ fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow
     let sql =
         sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");
     let first = file.query_first(sql, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
-    if first.is_some() {
-        return Ok(());
-    }
-    for (position, revision) in (0_i64..).zip(revisions) {
-        let number = upsert_revision(file, revision)?;
-        let sql = sql!(
-            "INSERT INTO branch_revision (project, branch, position, revision)
-             VALUES ($1, $2, $3, $4)"
-        );
-        file.execute(sql, sql_params![PROJECT, branch, position, number])?;
-    }
-    Ok(())
+    if first.is_some() { Ok(()) } else { insert_line(file, branch, 0, revisions) }
 }
 
 /// Restores a change. An existing change stays as it is, because its triage may be newer.

@@ -466,30 +466,19 @@ impl Store {
              ORDER BY started_unix_ms DESC, number DESC LIMIT $2"
         );
         let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
-        let rows: Vec<([String; 3], SessionArrival)> =
-            self.query_rows(sql, sql_params![since_unix_ms, max_count], |row| {
-                let texts = [row.get(2)?, row.get(3)?, row.get(4)?];
-                let arrival = SessionArrival {
-                    number: row.get(0)?,
-                    started_unix_ms: row.get(1)?,
-                    branch: row.get(5)?,
-                    pull: row.get(6)?,
-                    machine: row.get(7)?,
-                    failures: read_count(row, 8)?,
-                    ..SessionArrival::default()
-                };
-                Ok((texts, arrival))
-            })?;
-        let mut arrivals = Vec::new();
-        for ([state, command, tags], arrival) in rows {
-            arrivals.push(SessionArrival {
-                state: parse_state(&state)?,
-                command: parse_json(&command)?,
-                tags: parse_json(&tags)?,
-                ..arrival
-            });
-        }
-        Ok(arrivals)
+        self.query_rows(sql, sql_params![since_unix_ms, max_count], |row| {
+            Ok(SessionArrival {
+                number: row.get(0)?,
+                started_unix_ms: row.get(1)?,
+                state: parse_state(row.text(2)?)?,
+                command: parse_json(row.text(3)?)?,
+                tags: parse_json(row.text(4)?)?,
+                branch: row.get(5)?,
+                pull: row.get(6)?,
+                machine: row.get(7)?,
+                failures: read_count(row, 8)?,
+            })
+        })
     }
 
     /// Returns the authors of the revisions of these sessions, by revision, where they are known.
@@ -499,14 +488,10 @@ impl Store {
     pub fn revision_authors(&self, sessions: &[i64]) -> anyhow::Result<HashMap<String, String>> {
         let sql = sql!("SELECT detail FROM origin WHERE session IN {{numbers:1}} ORDER BY session");
         let sessions = serde_json::to_string(sessions)?;
-        let details: Vec<String> =
-            self.query_rows(sql, sql_params![&sessions], |row| row.get(0))?;
-        let mut authors = HashMap::new();
-        for detail in details {
-            let origin: CodeOrigin = parse_json(&detail)?;
-            authors.extend(origin.author.map(|author| (origin.revision, author)));
-        }
-        Ok(authors)
+        let origins: Vec<CodeOrigin> =
+            self.query_rows(sql, sql_params![&sessions], |row| Ok(parse_json(row.text(0)?)?))?;
+        let author = |origin: CodeOrigin| Some((origin.revision, origin.author?));
+        Ok(origins.into_iter().filter_map(author).collect())
     }
 }
 

@@ -216,7 +216,7 @@ impl Store {
     pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
         self.transact(|file| {
             let sql = sql!("DELETE FROM rename WHERE project = $1 AND old = $2");
-            Ok(file.execute(sql, sql_params![PROJECT, old])? > 0)
+            Ok(file.count_changes(sql, sql_params![PROJECT, old])? > 0)
         })
     }
 

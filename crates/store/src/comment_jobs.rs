@@ -98,8 +98,7 @@ impl Store {
                 "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
                  WHERE state = 'refused'"
             );
-            file.execute(retry_sql, sql_params![])?;
-            Ok(())
+            Ok(file.execute(retry_sql, sql_params![])?)
         })
     }
 
@@ -177,11 +176,10 @@ impl Store {
                     job.session,
                 ],
             )?;
-            file.execute(
+            Ok(file.execute(
                 sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1"),
                 sql_params![&job.pull],
-            )?;
-            Ok(())
+            )?)
         })
     }
 }
@@ -212,8 +210,7 @@ pub(super) fn queue_comment(
              state = 'waiting', reason = NULL
          WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
     );
-    file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])?;
-    Ok(())
+    file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])
 }
 
 fn read_forge(file: &Database) -> Result<Option<String>, Error> {

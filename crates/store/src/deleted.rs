@@ -50,7 +50,7 @@ impl Store {
         let packed = encoder.finish()?;
         self.transact(|file| {
             delete_row(file, number)?;
-            file.execute(
+            Ok(file.execute(
                 sql!(
                     "INSERT INTO deleted_session (id, number, actor, reason, at_unix_ms, lines)
                      VALUES ($1, $2, $3, $4, $5, $6)
@@ -59,8 +59,7 @@ impl Store {
                          at_unix_ms = excluded.at_unix_ms, lines = excluded.lines"
                 ),
                 sql_params![&session.id, number, actor, reason, at_unix_ms, &packed],
-            )?;
-            Ok(())
+            )?)
         })
     }
 
@@ -118,7 +117,7 @@ impl Store {
                 "UPDATE deleted_session SET lines = NULL
                      WHERE lines IS NOT NULL AND at_unix_ms < $1"
             );
-            Ok(file.execute(sql, sql_params![unix_ms])?)
+            Ok(file.count_changes(sql, sql_params![unix_ms])?)
         })
     }
 }

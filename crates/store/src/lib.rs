@@ -213,6 +213,9 @@ impl Store {
 
     /// Converts a database error into an error with a message for the user. Used with `map_err`.
     pub(crate) fn explain_error(&self, error: Error) -> anyhow::Error {
+        if let Error::Content(error) = error {
+            return self.to_user_error(error);
+        }
         let kind = error.kind();
         error.explain_error().context(StoreError {
             kind,

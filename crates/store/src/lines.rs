@@ -2,7 +2,7 @@
 //! It determines the order of the points of every series on the branch.
 
 use super::Store;
-use super::database::{Error, SqlRow, sql, sql_params};
+use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::points::{PROJECT, upsert_revision};
 use super::read::parse_json;
 use speedwell_model::{Revision, RevisionMarker};
@@ -35,15 +35,7 @@ impl Store {
                 ),
                 sql_params![PROJECT, branch, position],
             )?;
-            let mut insert = file.prepare(sql!(
-                "INSERT INTO branch_revision (project, branch, position, revision)
-                 VALUES ($1, $2, $3, $4)"
-            ))?;
-            for (row_position, revision) in (i64::from(position)..).zip(revisions) {
-                let number = upsert_revision(file, revision)?;
-                insert.execute(sql_params![PROJECT, branch, row_position, number])?;
-            }
-            Ok(())
+            insert_line(file, branch, position, revisions)
         })
     }
 
@@ -216,21 +208,31 @@ impl Store {
                   HAVING count(*) = 1)), number
              FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
         );
-        let read = |row: SqlRow<'_>| {
-            let placed = PlacedRevision { revision: read_revision(row)?, position: row.get(5)? };
-            Ok((row.get(6)?, placed, row.get(4)?))
-        };
         let numbers = serde_json::to_string(numbers)?;
-        let found: Vec<(i64, PlacedRevision, Option<String>)> =
-            self.query_rows(sql, sql_params![branch, PROJECT, &numbers], read)?;
-        found
-            .into_iter()
-            .map(|(number, mut placed, parents)| {
-                placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), parse_json)?;
-                Ok((number, placed))
-            })
-            .collect()
+        self.query_rows(sql, sql_params![branch, PROJECT, &numbers], |row| {
+            let parents = row.text_or_null(4)?.map_or(Ok(Vec::new()), parse_json)?;
+            let revision = Revision { parents, ..read_revision(row)? };
+            Ok((row.get(6)?, PlacedRevision { revision, position: row.get(5)? }))
+        })
     }
+}
+
+/// Inserts the part of a line that starts at `position`.
+pub(super) fn insert_line(
+    file: &Database,
+    branch: &str,
+    position: u32,
+    revisions: &[Revision],
+) -> anyhow::Result<()> {
+    for (position, revision) in (i64::from(position)..).zip(revisions) {
+        let number = upsert_revision(file, revision)?;
+        let sql = sql!(
+            "INSERT INTO branch_revision (project, branch, position, revision)
+             VALUES ($1, $2, $3, $4)"
+        );
+        file.execute(sql, sql_params![PROJECT, branch, position, number])?;
+    }
+    Ok(())
 }
 
 /// Reads a revision without its parents from the columns id, tree, committed_unix_ms and subject.

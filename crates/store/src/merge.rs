@@ -10,11 +10,9 @@ use super::database::{Database, sql, sql_params};
 use super::read::parse_json;
 use super::recorder::SessionRecorder;
 use super::session_writer::SessionWriter;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use speedwell_formats::spool::SpoolBlock;
-use speedwell_model::{
-    Environment, Run, Session, SessionMachine, StepFailure, name_variants,
-};
+use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure, name_variants};
 
 /// Origin of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,27 +114,18 @@ impl Store {
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM shard
              WHERE session = $1 ORDER BY seq"
         );
-        let rows: Vec<(StoredShard, String, String)> =
-            self.query_rows(sql, sql_params![number], |row| {
-                let shard = StoredShard {
-                    machine: row.get(0)?,
-                    jobs: Vec::new(),
-                    stratum: row.get(2)?,
-                    attempt: row.get(3)?,
-                    engine_id: row.get(4)?,
-                    state: ShardState::Waiting,
-                };
-                Ok((shard, row.get(1)?, row.get(5)?))
-            })?;
-        rows.into_iter()
-            .map(|(shard, jobs, state)| {
-                Ok(StoredShard {
-                    jobs: parse_json(&jobs)?,
-                    state: ShardState::from_name(&state)?,
-                    ..shard
-                })
+        self.query_rows(sql, sql_params![number], |row| {
+            let state = row.text(5)?;
+            Ok(StoredShard {
+                machine: row.get(0)?,
+                jobs: parse_json(row.text(1)?)?,
+                stratum: row.get(2)?,
+                attempt: row.get(3)?,
+                engine_id: row.get(4)?,
+                state: ShardState::from_name(state)
+                    .with_context(|| format!("unknown shard state '{state}'"))?,
             })
-            .collect()
+        })
     }
 
     /// Returns the merged blocks with their origins. Each block is given by the index of its case
@@ -188,7 +177,7 @@ impl SessionMerger<'_> {
         block: &SpoolBlock,
     ) -> anyhow::Result<MergeOutcome> {
         self.recorder.write_with(|writer, file| {
-            let inserted = file.execute(
+            let inserted = file.count_changes(
                 sql!(
                     "INSERT INTO block_origin (session, job, block, machine, shard, attempt)
                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
@@ -247,7 +236,7 @@ impl SessionMerger<'_> {
     pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> anyhow::Result<()> {
         let jobs = serde_json::to_string(&shard.jobs)?;
         self.recorder.write_with(|writer, file| {
-            file.execute(
+            Ok(file.execute(
                 sql!(
                     "INSERT INTO shard (session, seq, machine, jobs, stratum, attempt,
                          engine_id, state)
@@ -267,8 +256,7 @@ impl SessionMerger<'_> {
                     &shard.engine_id,
                     shard.state.name(),
                 ],
-            )?;
-            Ok(())
+            )?)
         })
     }
 
@@ -297,11 +285,10 @@ impl SessionMerger<'_> {
                 machine: stored.machine,
                 ..machine.environment.clone()
             };
-            file.execute(
+            Ok(file.execute(
                 sql!("UPDATE session SET environment = $1 WHERE number = $2"),
                 sql_params![&serde_json::to_string(&environment)?, writer.session()],
-            )?;
-            Ok(())
+            )?)
         })
     }
 
@@ -313,14 +300,13 @@ impl SessionMerger<'_> {
     pub fn supersede_runs(&mut self, slots: &[u32]) -> anyhow::Result<()> {
         let numbers = serde_json::to_string(slots)?;
         self.recorder.write_with(|writer, file| {
-            file.execute(
+            Ok(file.execute(
                 sql!(
                     "UPDATE run SET superseded = 1
                      WHERE session = $1 AND slot IN ({{numbers:2}})"
                 ),
                 sql_params![writer.session(), &numbers],
-            )?;
-            Ok(())
+            )?)
         })
     }
 

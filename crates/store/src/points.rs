@@ -7,12 +7,12 @@
 use super::Store;
 use super::browse::read_machine;
 use super::database::{Database, Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
-use super::read::{parse_direction, parse_json};
+use super::read::{parse_json, read_metric};
 use anyhow::Context;
 use serde::Deserialize;
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{
-    HistoryPoint, Machine, Metric, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
+    HistoryPoint, Machine, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
     SessionPoints,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -218,25 +218,21 @@ impl Store {
              AND branch_revision.revision = revision.number AND branch_revision.branch = $2
              AND skipped = 0 ORDER BY position, session.number"
         );
-        let read = |row: SqlRow<'_>| {
-            let landmark = RevisionMarker {
-                position: row.get(0)?,
-                committed_unix_ms: row.get(1)?,
-                revision: row.get(2)?,
-                session: row.get(3)?,
-            };
-            Ok((landmark, row.get(4)?, row.get(5)?))
-        };
-        let failed: Vec<(RevisionMarker, String, String)> =
-            self.query_rows(sql, sql_params![PROJECT, branch], read)?;
-        let mut failures = Vec::new();
-        for (landmark, detail, design) in failed {
-            let design: DesignKeys = parse_json(&design)?;
-            if !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
-                failures.push((landmark, parse_json(&detail)?));
-            }
-        }
-        Ok(LineFailures { failures })
+        let failures: Vec<Option<(RevisionMarker, FailureKeys)>> =
+            self.query_rows(sql, sql_params![PROJECT, branch], |row| {
+                let design: DesignKeys = parse_json(row.text(5)?)?;
+                if matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
+                    return Ok(None);
+                }
+                let marker = RevisionMarker {
+                    position: row.get(0)?,
+                    committed_unix_ms: row.get(1)?,
+                    revision: row.get(2)?,
+                    session: row.get(3)?,
+                };
+                Ok(Some((marker, parse_json(row.text(4)?)?)))
+            })?;
+        Ok(LineFailures { failures: failures.into_iter().flatten().collect() })
     }
 
     /// Returns revisions that failed to build during a backfill, with the build command and the
@@ -252,24 +248,18 @@ impl Store {
              JOIN failure ON failure.session = session.number
              WHERE design LIKE '%backfill%' ORDER BY session.number, failure.seq"
         );
-        let read = |row: SqlRow<'_>| {
-            let columns = [row.get(1)?, row.get(3)?, row.get(4)?];
-            Ok((row.get(0)?, row.get(2)?, columns))
-        };
-        let failed: Vec<(String, i64, [String; 3])> = self.query_rows(sql, sql_params![], read)?;
-        let mut found: Vec<(String, String, i64)> = Vec::new();
-        for (revision, session, [variants, design, detail]) in failed {
-            let is_known =
-                found.last().is_some_and(|(_, _, last_session)| *last_session == session);
-            let design: DesignKeys = parse_json(&design)?;
-            let failure: FailureKeys = parse_json(&detail)?;
-            if !is_known
-                && design.purpose.as_deref() == Some("backfill")
-                && failure.step.as_deref() == Some("build")
-            {
-                found.push((revision, build_command(&variants)?, session));
-            }
-        }
+        let rows: Vec<Option<(String, String, i64)>> =
+            self.query_rows(sql, sql_params![], |row| {
+                let design: DesignKeys = parse_json(row.text(3)?)?;
+                let failure: FailureKeys = parse_json(row.text(4)?)?;
+                let is_build = failure.step.as_deref() == Some("build");
+                if !is_build || design.purpose.as_deref() != Some("backfill") {
+                    return Ok(None);
+                }
+                Ok(Some((row.get(0)?, build_command(row.text(1)?)?, row.get(2)?)))
+            })?;
+        let mut found: Vec<(String, String, i64)> = rows.into_iter().flatten().collect();
+        found.dedup_by_key(|(_, _, session)| *session);
         Ok(found)
     }
 
@@ -282,20 +272,10 @@ impl Store {
             "SELECT number, case_id, variant, metric, unit, better, seq FROM series
              WHERE project = $1 ORDER BY number"
         );
-        let read = |row: SqlRow<'_>| {
-            let key = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
-            let better: String = row.get(5)?;
-            Ok((row.get(0)?, key, better, row.get::<i64>(6)? == 0))
-        };
-        type SeriesColumns = (i64, (String, String, String, String), String, bool);
-        let rows: Vec<SeriesColumns> = self.query_rows(sql, sql_params![PROJECT], read)?;
-        rows.into_iter()
-            .map(|(number, (case, variant, name, unit), better, is_primary)| {
-                let better = parse_direction(&better, &name)?;
-                let metric = Metric { name, unit, better };
-                Ok(StoredSeries { number, key: SeriesKey { case, variant, metric }, is_primary })
-            })
-            .collect()
+        self.query_rows(sql, sql_params![PROJECT], |row| {
+            let is_primary = row.get::<i64>(6)? == 0;
+            Ok(StoredSeries { number: row.get(0)?, key: read_series_key(row, 1)?, is_primary })
+        })
     }
 
     /// Returns the number of the machine that measured a session; `None` if the session has no
@@ -324,8 +304,9 @@ impl Store {
     /// Fails on database errors.
     pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT environment_facts FROM session_machine WHERE session = $1");
-        let text: Option<String> = self.query_first(sql, sql_params![session], |row| row.get(0))?;
-        text.as_deref().map_or(Ok(Vec::new()), parse_json)
+        let facts =
+            self.query_first(sql, sql_params![session], |row| Ok(parse_json(row.text(0)?)?))?;
+        Ok(facts.unwrap_or_default())
     }
 
     /// Returns the distinct sets of environment facts of these sessions, each with the sessions
@@ -359,8 +340,7 @@ impl Store {
                  ORDER BY session DESC LIMIT 1000) AS newest
              ORDER BY environment_facts"
         );
-        let jsons: Vec<String> = self.query_rows(sql, sql_params![machine], |row| row.get(0))?;
-        jsons.iter().map(|text| parse_json(text)).collect()
+        self.query_rows(sql, sql_params![machine], |row| Ok(parse_json(row.text(0)?)?))
     }
 }
 
@@ -382,6 +362,16 @@ fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
             is_dirty: row.get(10)?,
             benchmark_digest: row.get(11)?,
         },
+    })
+}
+
+/// Reads the key of a series from the columns case_id, variant, metric, unit and better, starting
+/// at `column`.
+pub(super) fn read_series_key(row: SqlRow<'_>, column: usize) -> Result<SeriesKey, Error> {
+    Ok(SeriesKey {
+        case: row.get(column)?,
+        variant: row.get(column + 1)?,
+        metric: read_metric(row, column + 2)?,
     })
 }
 
@@ -594,7 +584,7 @@ mod tests {
     use super::*;
     use crate::back_end_tests::test_backends;
     use speedwell_fixtures::FakeSession;
-    use speedwell_model::{MetricDirection, SessionState};
+    use speedwell_model::{Metric, MetricDirection, SessionState};
 
     /// Stores a session that started at `at_unix_ms`, with a point of each kind in series 1.
     fn store_session(store: &mut Store, at_unix_ms: i64) -> i64 {

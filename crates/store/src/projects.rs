@@ -91,7 +91,7 @@ impl Store {
     pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
         self.transact(|file| {
             let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
-            let changed = file.execute(sql, sql_params![is_public, name])?;
+            let changed = file.count_changes(sql, sql_params![is_public, name])?;
             ensure!(changed == 1, "project '{name}' does not exist");
             Ok(())
         })

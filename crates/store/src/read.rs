@@ -6,12 +6,12 @@ use super::database::{
     Database, Error, FromColumn, SqlParam, SqlRow, SqlStatement, TransactionPurpose, sql,
     sql_params,
 };
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use serde::de::DeserializeOwned;
 use speedwell_formats::json_lines;
 use speedwell_model::{
     Case, Metric, MetricDirection, NoiseCalibration, ProfileRecording, ResourceUsage, Run, Sample,
-    Session, SessionState, StepFailure,
+    Session, SessionState,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
@@ -124,10 +124,7 @@ impl Store {
         let file = &self.database;
         let mut session = self.load_header(number)?;
         let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY seq");
-        session.failures = load_texts(file, failures, number)?
-            .iter()
-            .map(|detail| parse_json::<StepFailure>(detail))
-            .collect::<anyhow::Result<_>>()?;
+        session.failures = load_jsons(file, failures, number)?;
         session.profiles = load_profiles(file, number)?;
         Ok(session)
     }
@@ -226,63 +223,46 @@ impl Store {
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
     ) -> anyhow::Result<()> {
-        self.transact(|file| Ok(file.execute(statement, params).map(drop)?))
+        self.transact(|file| Ok(file.execute(statement, params)?))
     }
 
     fn load_header(&self, number: i64) -> anyhow::Result<Session> {
-        self.session_state(number)?;
         let sql = sql!(
             "SELECT id, started_unix_ms, state, command, design, variants, environment
              FROM session WHERE number = $1"
         );
-        let found = self.query_first(sql, sql_params![number], |row| {
-            let text = |column| row.get::<String>(column);
-            Ok((text(0)?, row.get::<i64>(1)?, [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?]))
+        let session = self.query_first(sql, sql_params![number], |row| {
+            Ok(Session {
+                id: row.get(0)?,
+                number: Some(number),
+                started_unix_ms: row.get(1)?,
+                state: parse_state(row.text(2)?)?,
+                command: parse_json(row.text(3)?)?,
+                design: parse_json(row.text(4)?)?,
+                variants: parse_json(row.text(5)?)?,
+                environment: parse_json(row.text(6)?)?,
+                ..Session::default()
+            })
         })?;
-        let columns = found.ok_or_else(|| anyhow!("session @{number} does not exist"))?;
-        let sql = sql!("SELECT detail FROM origin WHERE session = $1");
-        let origin: Option<String> =
-            self.query_first(sql, sql_params![number], |row| row.get(0))?;
-        let (id, started_unix_ms, [state, command, design, variants, environment]) = columns;
+        let session = session.with_context(|| format!("session @{number} does not exist"))?;
+        let tags = sql!("SELECT name FROM tag WHERE session = $1 ORDER BY seq");
+        let metrics = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY seq");
+        let origin = sql!("SELECT detail FROM origin WHERE session = $1");
+        let calibration = sql!(
+            "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
+             FROM calibration WHERE session = $1"
+        );
+        let machines = sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY seq");
+        let key = sql_params![number];
         Ok(Session {
-            id,
-            number: Some(number),
-            started_unix_ms,
-            state: parse_state(&state)?,
-            tags: load_texts(
-                &self.database,
-                sql!("SELECT name FROM tag WHERE session = $1 ORDER BY seq"),
-                number,
-            )?,
-            command: parse_json(&command)?,
-            design: parse_json(&design)?,
-            variants: parse_json(&variants)?,
-            metrics: load_metrics(&self.database, number)?,
-            environment: parse_json(&environment)?,
-            origin: origin.as_deref().map(parse_json).transpose()?,
-            runs: Vec::new(),
-            failures: Vec::new(),
-            profiles: Vec::new(),
-            calibration: load_calibration(&self.database, number)?,
-            machines: load_texts(
-                &self.database,
-                sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY seq"),
-                number,
-            )?
-            .iter()
-            .map(|detail| parse_json(detail))
-            .collect::<anyhow::Result<_>>()?,
+            tags: self.query_rows(tags, key, |row| row.get(0))?,
+            metrics: self.query_rows(metrics, key, |row| read_metric(row, 0))?,
+            origin: load_jsons(&self.database, origin, number)?.pop(),
+            calibration: self.query_first(calibration, key, |row| read_calibration(row, 0))?,
+            machines: load_jsons(&self.database, machines, number)?,
+            ..session
         })
     }
-}
-
-/// Returns the calibration that the session measured; `None` if it is not a calibration session.
-fn load_calibration(file: &Database, session: i64) -> Result<Option<NoiseCalibration>, Error> {
-    let sql = sql!(
-        "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
-         FROM calibration WHERE session = $1"
-    );
-    file.query_first(sql, sql_params![session], |row| read_calibration(row, 0))
 }
 
 /// Reads a calibration from the columns session, started_unix_ms, comparisons, false_alarms,
@@ -298,36 +278,21 @@ pub(super) fn read_calibration(row: SqlRow<'_>, column: usize) -> Result<NoiseCa
     })
 }
 
-/// Reads a text column from the rows of a session.
-fn load_texts(
+/// Parses a JSON column from the rows of a session.
+fn load_jsons<T: DeserializeOwned>(
     file: &Database,
     statement: &'static SqlStatement,
     session: i64,
-) -> Result<Vec<String>, Error> {
-    file.query(statement, sql_params![session], |row| row.get(0))
+) -> Result<Vec<T>, Error> {
+    file.query(statement, sql_params![session], |row| Ok(parse_json(row.text(0)?)?))
 }
 
-fn load_metrics(file: &Database, session: i64) -> anyhow::Result<Vec<Metric>> {
-    let sql = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY seq");
-    let mut statement = file.prepare(sql)?;
-    let mut rows = statement.query(sql_params![session])?;
-    let mut metrics = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (name, unit) = (row.get::<String>(0)?, row.get(1)?);
-        let better = parse_direction(row.text(2)?, &name)?;
-        metrics.push(Metric { name, unit, better });
-    }
-    Ok(metrics)
-}
-
-/// Parses the direction of a metric.
-pub(super) fn parse_direction(name: &str, metric: &str) -> anyhow::Result<MetricDirection> {
-    match name {
-        "higher" => Ok(MetricDirection::Higher),
-        "lower" => Ok(MetricDirection::Lower),
-        "unknown" => Ok(MetricDirection::Unknown),
-        other => bail!("unknown direction '{other}' of the metric '{metric}'"),
-    }
+/// Reads a metric from the columns name, unit and better, starting at `column`.
+pub(super) fn read_metric(row: SqlRow<'_>, column: usize) -> Result<Metric, Error> {
+    let (name, better): (String, _) = (row.get(column)?, row.text(column + 2)?);
+    let direction = MetricDirection::from_name(better)
+        .with_context(|| format!("unknown direction '{better}' of the metric '{name}'"))?;
+    Ok(Metric { name, unit: row.get(column + 1)?, better: direction })
 }
 
 /// Reads runs with their samples, for a whole session, one case or some slots.
@@ -462,21 +427,17 @@ impl<'a> RunReader<'a> {
     }
 }
 
-fn load_profiles(file: &Database, session: i64) -> anyhow::Result<Vec<ProfileRecording>> {
+fn load_profiles(file: &Database, session: i64) -> Result<Vec<ProfileRecording>, Error> {
     let sql =
         sql!("SELECT benchmark_case, variant, detail FROM profile WHERE session = $1 ORDER BY seq");
     let mut names = RunNames::new(file);
-    let mut statement = file.prepare(sql)?;
-    let mut rows = statement.query(sql_params![session])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(ProfileRecording {
+    file.query(sql, sql_params![session], |row| {
+        Ok(ProfileRecording {
             case: Case::clone(&*names.intern_case(row.get(0)?)?),
             variant: row.get(1)?,
             profile: parse_json(row.text(2)?)?,
-        });
-    }
-    Ok(found)
+        })
+    })
 }
 
 fn unpack_samples(
@@ -579,13 +540,7 @@ impl<'a> RunNames<'a> {
 }
 
 pub(super) fn parse_state(name: &str) -> anyhow::Result<SessionState> {
-    Ok(match name {
-        "running" => SessionState::Running,
-        "complete" => SessionState::Complete,
-        "interrupted" => SessionState::Interrupted,
-        "imported" => SessionState::Imported,
-        other => bail!("unknown session state '{other}'"),
-    })
+    SessionState::from_name(name).with_context(|| format!("unknown session state '{name}'"))
 }
 
 pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {

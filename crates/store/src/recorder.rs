@@ -3,7 +3,7 @@
 
 use super::Store;
 use super::cases::LARGE_SESSION;
-use super::database::{Database, SqlRow, TransactionPurpose, sql, sql_params};
+use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::read::parse_json;
 use super::session_writer::SessionWriter;
 use super::sessions::read_process;
@@ -178,25 +178,23 @@ impl SessionRecorder<'_> {
     pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
         let text = serde_json::to_string(variants)?;
         self.write_with(|writer, file| {
-            file.execute(
+            Ok(file.execute(
                 sql!("UPDATE session SET variants = $1 WHERE number = $2"),
                 sql_params![&text, writer.session()],
-            )?;
-            Ok(())
+            )?)
         })
     }
 
     /// Records that a case needs no more runs, and how many planned runs this saves.
     pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
         self.write_with(|writer, file| {
-            file.execute(
+            Ok(file.execute(
                 sql!(
                     "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
                      ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
                 ),
                 sql_params![writer.session(), label, saved as i64],
-            )?;
-            Ok(())
+            )?)
         })
     }
 
@@ -284,11 +282,10 @@ impl SessionObserver for SessionRecorder<'_> {
 }
 
 fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Result<()> {
-    file.execute(
+    Ok(file.execute(
         sql!("UPDATE session SET state = $1 WHERE number = $2"),
         sql_params![state.name(), session],
-    )?;
-    Ok(())
+    )?)
 }
 
 fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> anyhow::Result<()> {
@@ -361,13 +358,8 @@ impl Store {
         now_unix_ms: i64,
     ) -> anyhow::Result<()> {
         let text = serde_json::to_string(progress)?;
-        self.transact(|file| {
-            file.execute(
-                sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3"),
-                sql_params![now_unix_ms, &text, number],
-            )?;
-            Ok(())
-        })
+        let sql = sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3");
+        self.execute(sql, sql_params![now_unix_ms, &text, number])
     }
 
     /// Removes a load that has ended.
@@ -375,11 +367,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn end_load(&mut self, number: i64) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let sql = sql!("DELETE FROM live_load WHERE number = $1");
-            file.execute(sql, sql_params![number])?;
-            Ok(())
-        })
+        self.execute(sql!("DELETE FROM live_load WHERE number = $1"), sql_params![number])
     }
 
     /// Returns the running loads, newest first.
@@ -398,19 +386,15 @@ impl Store {
                     at_unix_ms,
                     progress FROM live_load ORDER BY number DESC"
         );
-        let read = |row: SqlRow<'_>| {
-            let times: [i64; 2] = [row.get(6)?, row.get(7)?];
-            Ok((read_process(row)?, row.get(5)?, times, row.get(8)?))
-        };
-        let rows: Vec<(ProcessIdentity, i64, [i64; 2], String)> =
-            self.query_rows(sql, sql_params![], read)?;
-        rows.into_iter()
-            .map(|(process, number, [begun_unix_ms, at_unix_ms], text)| {
-                let load =
-                    LiveLoad { number, begun_unix_ms, at_unix_ms, progress: parse_json(&text)? };
-                Ok((load, process.has_ended() == Some(true)))
-            })
-            .collect()
+        self.query_rows(sql, sql_params![], |row| {
+            let load = LiveLoad {
+                number: row.get(5)?,
+                begun_unix_ms: row.get(6)?,
+                at_unix_ms: row.get(7)?,
+                progress: parse_json(row.text(8)?)?,
+            };
+            Ok((load, read_process(row)?.has_ended() == Some(true)))
+        })
     }
 }
 

@@ -57,15 +57,16 @@ impl Store {
     ) -> anyhow::Result<Vec<i64>> {
         let before = filter.before.unwrap_or(i64::MAX);
         if let Some(numbers) = &filter.numbers {
-            let other_conditions = SessionFilter { numbers: None, ..filter.clone() };
             let mut candidates: Vec<i64> =
                 numbers.iter().copied().filter(|n| *n < before).collect();
             candidates.sort_unstable_by(|first, second| second.cmp(first));
-            let mut found = self.apply_filter(&candidates, &other_conditions)?;
+            let mut found = self.apply_filter(&candidates, filter)?;
             found.truncate(max_count);
             return Ok(found);
         }
-        let Some((leading, value, other_filters)) = split_leading(filter) else {
+        let indexed = indexed_filters(filter);
+        let mut conditions = indexed.iter().filter(|(value, _)| *value != SqlParam::Null);
+        let Some(&(value, leading)) = conditions.next() else {
             return self.newest_below(before, max_count);
         };
         // Returns the newest sessions that match the leading filter and have a number below
@@ -74,13 +75,13 @@ impl Store {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             self.query_rows(leading, &[value, before.into(), limit.into()], |row| row.get(0))
         };
-        if other_filters == SessionFilter::default() {
+        if conditions.next().is_none() {
             return leading_matches(before, max_count);
         }
         let (mut found, mut before, mut size) = (Vec::new(), before, INITIAL_BATCH);
         loop {
             let numbers = leading_matches(before, size)?;
-            found.extend(self.apply_filter(&numbers, &other_filters)?);
+            found.extend(self.apply_filter(&numbers, filter)?);
             match numbers.last() {
                 Some(last) if numbers.len() == size && found.len() < max_count => before = *last,
                 _ => break,
@@ -137,88 +138,56 @@ impl Store {
     }
 }
 
-/// Splits off the filter that is usually most selective and has an index. Returns the statement that
-/// scans this index, the value of the filter, and the other filters; or `None` if there is no such
-/// filter. The statement's parameters are the value, the exclusive upper bound of the numbers, and
+/// Returns the filters that have an index, the usually most selective first. Each comes with its
+/// value, which is null if the filter imposes no condition, and with the statement that scans its
+/// index. The statement's parameters are the value, the exclusive upper bound of the numbers, and
 /// the maximum number of rows.
-fn split_leading(
-    filter: &SessionFilter,
-) -> Option<(&'static SqlStatement, SqlParam<'_>, SessionFilter)> {
-    let mut others = SessionFilter { before: None, ..filter.clone() };
-    if let Some(pull) = &filter.pull {
-        let sql = sql!(
-            "SELECT session FROM origin WHERE pull = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.pull = None;
-        return Some((sql, pull.into(), others));
-    }
-    if let Some(beginning) = &filter.revision {
-        others.revision = None;
-        return Some((revision_statement(beginning), beginning.into(), others));
-    }
-    if let Some(name) = &filter.tag {
-        let sql = sql!(
-            "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.tag = None;
-        return Some((sql, name.into(), others));
-    }
-    if let Some(name) = &filter.branch {
-        let sql = sql!(
-            "SELECT session FROM origin WHERE branch = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.branch = None;
-        return Some((sql, name.into(), others));
-    }
-    if let Some(name) = &filter.benchmark {
-        let sql = sql!(
-            "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.benchmark = None;
-        return Some((sql, name.into(), others));
-    }
-    if let Some(name) = &filter.variant {
-        let sql = sql!(
-            "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.variant = None;
-        return Some((sql, name.into(), others));
-    }
-    split_common(filter, others)
-}
-
-/// Continues [`split_leading`] with filters that many sessions match.
-fn split_common(
-    filter: &SessionFilter,
-    mut others: SessionFilter,
-) -> Option<(&'static SqlStatement, SqlParam<'_>, SessionFilter)> {
-    if let Some(number) = others.machine.take() {
-        let sql = sql!(
-            "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        return Some((sql, number.into(), others));
-    }
-    if let Some(name) = &filter.state {
-        let sql = sql!(
-            "SELECT number FROM session WHERE state = $1 AND number < $2
-             ORDER BY number DESC LIMIT $3"
-        );
-        others.state = None;
-        return Some((sql, name.into(), others));
-    }
+fn indexed_filters(filter: &SessionFilter) -> [(SqlParam<'_>, &'static SqlStatement); 9] {
+    let pull = sql!(
+        "SELECT session FROM origin WHERE pull = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let revision = revision_statement(filter.revision.as_deref().unwrap_or_default());
+    let tag = sql!(
+        "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let branch = sql!(
+        "SELECT session FROM origin WHERE branch = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let benchmark = sql!(
+        "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let variant = sql!(
+        "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let machine = sql!(
+        "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let state = sql!(
+        "SELECT number FROM session WHERE state = $1 AND number < $2
+         ORDER BY number DESC LIMIT $3"
+    );
     // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
-    let sql = sql!(
+    let since = sql!(
         "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
          ORDER BY +number DESC LIMIT $3"
     );
-    let unix_ms = others.since_unix_ms.take()?;
-    Some((sql, unix_ms.into(), others))
+    [
+        ((&filter.pull).into(), pull),
+        ((&filter.revision).into(), revision),
+        ((&filter.tag).into(), tag),
+        ((&filter.branch).into(), branch),
+        ((&filter.benchmark).into(), benchmark),
+        ((&filter.variant).into(), variant),
+        (filter.machine.into(), machine),
+        ((&filter.state).into(), state),
+        (filter.since_unix_ms.into(), since),
+    ]
 }
 
 fn revision_statement(beginning: &str) -> &'static SqlStatement {
@@ -352,16 +321,7 @@ impl Store {
                          GROUP BY benchmark) AS met)
              FROM session WHERE number IN {{numbers:1}} ORDER BY number"
         );
-        let read_all = || -> anyhow::Result<Vec<SessionOverview>> {
-            let mut statement = self.database.prepare(sql)?;
-            let mut rows = statement.query(sql_params![&numbers])?;
-            let mut overviews = Vec::new();
-            while let Some(row) = rows.next()? {
-                overviews.push(self.read_overview(row)?);
-            }
-            Ok(overviews)
-        };
-        read_all().map_err(|error| self.to_user_error(error))
+        self.query_rows(sql, sql_params![&numbers], |row| Ok(self.read_overview(row)?))
     }
 
     fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {

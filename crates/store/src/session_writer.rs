@@ -127,7 +127,7 @@ impl SessionWriter {
     }
 
     fn insert_origin(&self, file: &Database, origin: &CodeOrigin) -> anyhow::Result<()> {
-        file.execute(
+        Ok(file.execute(
             sql!(
                 "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
                  VALUES ($1, $2, $3, $4, $5, $6)"
@@ -140,8 +140,7 @@ impl SessionWriter {
                 origin.dirty.is_some(),
                 &to_json("origin", origin)?,
             ],
-        )?;
-        Ok(())
+        )?)
     }
 
     /// Inserts or replaces a machine of the session.
@@ -151,15 +150,14 @@ impl SessionWriter {
         index: u32,
         machine: &SessionMachine,
     ) -> anyhow::Result<()> {
-        file.execute(
+        Ok(file.execute(
             sql!(
                 "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
                  ON CONFLICT (session, seq) DO UPDATE SET
                      id = excluded.id, detail = excluded.detail"
             ),
             sql_params![self.session, index, &machine.id, &to_json("machine", machine)?],
-        )?;
-        Ok(())
+        )?)
     }
 
     /// Continues with the row indices of the block that starts at `slot`. The indices are derived
@@ -184,8 +182,7 @@ impl SessionWriter {
                  AND (first_report IS NULL OR first_report > $1)"
             ),
             sql_params![first_report, self.session, name],
-        )?;
-        Ok(())
+        )
     }
 
     /// Sorts the metrics of a session by the position at which they were first reported, after all
@@ -243,8 +240,7 @@ impl SessionWriter {
                 process.pid,
                 process.started_ticks,
             ],
-        )?;
-        Ok(())
+        )
     }
 
     /// Returns the number of the session.
@@ -267,15 +263,10 @@ impl SessionWriter {
         let better = metric.better.name();
         match existing {
             None => Ok(self.add_metric(file, metric).map(drop)?),
-            Some((unit, _)) if unit.is_empty() => {
-                file.execute(
-                    sql!(
-                        "UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4"
-                    ),
-                    sql_params![&metric.unit, better, self.session, &metric.name],
-                )?;
-                Ok(())
-            }
+            Some((unit, _)) if unit.is_empty() => Ok(file.execute(
+                sql!("UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4"),
+                sql_params![&metric.unit, better, self.session, &metric.name],
+            )?),
             Some((unit, direction)) => {
                 anyhow::ensure!(
                     unit == metric.unit && direction == better,
@@ -463,7 +454,7 @@ impl SessionWriter {
         failure: &StepFailure,
         is_done: bool,
     ) -> anyhow::Result<()> {
-        let inserted = file.execute(
+        let inserted = file.count_changes(
             sql!(
                 "INSERT INTO failure (session, seq, slot, slot_done, skipped, detail)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
@@ -506,7 +497,7 @@ impl SessionWriter {
         recording: &ProfileRecording,
     ) -> anyhow::Result<()> {
         let case = self.case_number(file, &recording.case)?;
-        file.execute(
+        Ok(file.execute(
             sql!(
                 "INSERT INTO profile (session, seq, benchmark_case, variant, detail)
                  SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS BIGINT),
@@ -521,17 +512,15 @@ impl SessionWriter {
                 &recording.variant,
                 &to_json("profile", &recording.profile)?,
             ],
-        )?;
-        Ok(())
+        )?)
     }
 
     /// Records that a slot is complete, but yielded no result.
     pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
-        file.execute(
+        Ok(file.execute(
             sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
             sql_params![self.session, slot],
-        )?;
-        Ok(())
+        )?)
     }
 
     /// Fails if another recorder has taken the next row index of the session.
@@ -575,8 +564,7 @@ pub(super) fn insert_calibration(
             calibration.expected_low,
             calibration.expected_high,
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Returns the JSON of a run's notes and of its kernel counters.

@@ -81,8 +81,8 @@ impl Store {
 
 /// Deletes a session with all its rows.
 pub(super) fn delete_row(file: &Database, number: i64) -> anyhow::Result<()> {
-    let deleted =
-        file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![number])?;
+    let sql = sql!("DELETE FROM session WHERE number = $1");
+    let deleted = file.count_changes(sql, sql_params![number])?;
     ensure!(deleted == 1, "session @{number} does not exist");
     Ok(())
 }

@@ -52,8 +52,7 @@ impl Store {
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number DESC"
         );
-        let rows: Vec<TokenRow> = self.query_rows(sql, sql_params![], TokenRow::read)?;
-        rows.into_iter().map(TokenRow::into_token).collect()
+        self.query_rows(sql, sql_params![], read_token)
     }
 
     /// Returns a token by its id.
@@ -65,8 +64,7 @@ impl Store {
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1"
         );
-        let row = self.query_first(sql, sql_params![id], TokenRow::read)?;
-        row.map(TokenRow::into_token).transpose()
+        self.query_first(sql, sql_params![id], read_token)
     }
 
     /// Returns a token by its id and digest. The response time does not reveal whether the id or
@@ -83,8 +81,7 @@ impl Store {
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1 AND digest = $2"
         );
-        let row = self.query_first(sql, sql_params![id, &digest.to_vec()], TokenRow::read)?;
-        row.map(TokenRow::into_token).transpose()
+        self.query_first(sql, sql_params![id, &digest.to_vec()], read_token)
     }
 
     /// Revokes all tokens with this name or id that are not revoked yet, and returns their ids.
@@ -173,48 +170,23 @@ impl Store {
     }
 }
 
-/// A row of the table `token`. Its lists are not parsed yet.
-struct TokenRow {
-    token: StoredToken,
-    scopes: String,
-    branches: Option<String>,
-    machines: Option<String>,
-}
-
-impl TokenRow {
-    fn read(row: SqlRow<'_>) -> Result<TokenRow, Error> {
-        Ok(TokenRow {
-            token: StoredToken {
-                id: row.get(0)?,
-                digest: row.bytes_or_null(1)?.unwrap_or_default().to_vec(),
-                name: row.get(2)?,
-                scopes: Vec::new(),
-                project: row.get(4)?,
-                branches: None,
-                machines: None,
-                created_unix_ms: row.get(7)?,
-                expires_unix_ms: row.get(8)?,
-                used_unix_ms: row.get(9)?,
-                revoked_unix_ms: row.get(10)?,
-            },
-            scopes: row.get(3)?,
-            branches: row.get(5)?,
-            machines: row.get(6)?,
-        })
-    }
-
-    /// Parses the lists. Drops scopes that this version does not know, so that they grant nothing.
-    fn into_token(self) -> anyhow::Result<StoredToken> {
-        let list = |text: &Option<String>| text.as_deref().map(parse_json).transpose();
-        let scopes: Vec<String> =
-            parse_json(&self.scopes).context("cannot read the scopes of a token")?;
-        Ok(StoredToken {
-            scopes: scopes.iter().filter_map(|name| TokenScope::from_name(name)).collect(),
-            branches: list(&self.branches)?,
-            machines: list(&self.machines)?,
-            ..self.token
-        })
-    }
+/// Reads a token. Drops scopes that this version does not know, so that they grant nothing.
+fn read_token(row: SqlRow<'_>) -> Result<StoredToken, Error> {
+    let scopes: Vec<String> =
+        parse_json(row.text(3)?).context("cannot read the scopes of a token")?;
+    Ok(StoredToken {
+        id: row.get(0)?,
+        digest: row.bytes_or_null(1)?.unwrap_or_default().to_vec(),
+        name: row.get(2)?,
+        scopes: scopes.iter().filter_map(|name| TokenScope::from_name(name)).collect(),
+        project: row.get(4)?,
+        branches: row.text_or_null(5)?.map(parse_json).transpose()?,
+        machines: row.text_or_null(6)?.map(parse_json).transpose()?,
+        created_unix_ms: row.get(7)?,
+        expires_unix_ms: row.get(8)?,
+        used_unix_ms: row.get(9)?,
+        revoked_unix_ms: row.get(10)?,
+    })
 }
 
 #[cfg(test)]

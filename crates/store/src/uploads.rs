@@ -348,8 +348,7 @@ pub(super) fn insert_upload(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
     );
     let digest = digest.0.to_vec();
-    file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])?;
-    Ok(())
+    file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])
 }
 
 fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {

@@ -172,8 +172,7 @@ pub(super) fn insert_row(
             ColumnValue::Bytes { .. } => SqlParam::from(bytes),
         })
         .collect();
-    file.execute(table.insert, &params[..table.columns])?;
-    Ok(())
+    Ok(file.execute(table.insert, &params[..table.columns])?)
 }
 
 fn decode_hex(value: &ColumnValue) -> anyhow::Result<Option<Vec<u8>>> {

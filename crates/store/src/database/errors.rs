@@ -22,6 +22,9 @@ pub(crate) enum Error {
         "its encoding is {0}, but the names of benchmarks require UTF8\nhint: create a database with this encoding: createdb --encoding=UTF8 --template=template0"
     )]
     Encoding(String),
+    /// The content of a row cannot be interpreted.
+    #[error(transparent)]
+    Content(#[from] anyhow::Error),
     /// A query that should return a row returned none.
     #[error("the query returned no row")]
     NoRow,

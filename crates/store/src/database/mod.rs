@@ -68,13 +68,26 @@ impl Database {
         }
     }
 
-    /// Executes a statement that returns no rows; returns the number of changed rows.
+    /// Executes a statement that returns no rows.
     pub fn execute(
         &self,
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
+    ) -> Result<(), Error> {
+        self.count_changes(statement, params).map(drop)
+    }
+
+    /// Executes a statement that returns no rows; returns the number of changed rows.
+    pub fn count_changes(
+        &self,
+        statement: &'static SqlStatement,
+        params: &[SqlParam<'_>],
     ) -> Result<usize, Error> {
-        self.prepare(statement)?.execute(params)
+        match self {
+            Database::Sqlite(file) => file.prepare(statement)?.execute(params),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(server) => server.execute(statement, params),
+        }
     }
 
     /// Executes a statement that contains `{{rows:N}}`, for rows of N values each; returns the
@@ -256,15 +269,6 @@ pub(super) enum PreparedStatement<'a> {
 }
 
 impl PreparedStatement<'_> {
-    /// Like [`Database::execute`].
-    pub fn execute(&mut self, params: &[SqlParam<'_>]) -> Result<usize, Error> {
-        match self {
-            PreparedStatement::Sqlite(statement) => statement.execute(params),
-            #[cfg(feature = "postgres")]
-            PreparedStatement::Postgres(server, statement) => server.execute(statement, params),
-        }
-    }
-
     /// Returns the rows of the query.
     pub fn query(&mut self, params: &[SqlParam<'_>]) -> Result<SqlRows<'_>, Error> {
         match self {
