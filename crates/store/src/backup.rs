@@ -286,8 +286,8 @@ impl Store {
                  WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
-                let parents =
-                    row.text_or_null(4)?.and_then(|parents| serde_json::from_str(parents).ok());
+                let parents: Option<&str> = row.get(4)?;
+                let parents = parents.and_then(|parents| serde_json::from_str(parents).ok());
                 Ok(Revision { parents: parents.unwrap_or_default(), ..read_revision(row)? })
             })?;
             write_line(out, &BackupLine::Branch { branch, revisions })?;
@@ -411,16 +411,28 @@ impl<R: BufRead> BackupLines<R> {
     /// Reads a line outside sessions.
     fn read_other_line(&mut self, target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
         let line: BackupLine = serde_json::from_str(self.next_in_project().unwrap_or_default())?;
-        match &line {
-            BackupLine::Row { table, values } => rows::validate_row(table, values)?,
-            BackupLine::Stored(stored) => stored.validate_digest()?,
-            BackupLine::Branch { .. } | BackupLine::Change { .. } => {}
-            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {
-                bail!("unexpected line")
-            }
-        }
         self.advance_line()?;
-        target.map_or(Ok(()), |target| target.restore_other_line(line))
+        match (line, target) {
+            (BackupLine::Row { table, values }, target) => {
+                rows::validate_row(&table, &values)?;
+                target.map_or(Ok(()), |target| rows::insert_row(target.file, &table, &values))
+            }
+            (BackupLine::Stored(stored), target) => {
+                stored.validate_digest()?;
+                if let Some(target) = target {
+                    target.stored = stored;
+                }
+                Ok(())
+            }
+            (BackupLine::Branch { branch, revisions }, Some(target)) => {
+                restore_line(target.file, &branch, &revisions)
+            }
+            (BackupLine::Change { series, branch, change, confirmed_by }, Some(target)) => {
+                restore_change(target.file, &series, &branch, change, confirmed_by)
+            }
+            (BackupLine::Branch { .. } | BackupLine::Change { .. }, None) => Ok(()),
+            _ => bail!("unexpected line"),
+        }
     }
 
     /// Reads the session that starts here, one run at a time.
@@ -501,21 +513,6 @@ struct RestoreTarget<'a> {
 }
 
 impl<'a> RestoreTarget<'a> {
-    fn restore_other_line(&mut self, line: BackupLine) -> anyhow::Result<()> {
-        let file = self.file;
-        match line {
-            BackupLine::Row { table, values } => rows::insert_row(file, &table, &values)?,
-            BackupLine::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
-            BackupLine::Stored(stored) => self.stored = stored,
-            BackupLine::Change { series, branch, change, confirmed_by } => {
-                restore_change(file, &series, &branch, change, confirmed_by)?
-            }
-            // `read_other_line` rejects these lines inside a project.
-            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {}
-        }
-        Ok(())
-    }
-
     /// Starts to insert a session. Returns `None` if the session is skipped.
     fn begin_session(&mut self, header: &Session) -> anyhow::Result<Option<SessionInserter<'a>>> {
         let file = self.file;

@@ -242,7 +242,7 @@ impl Store {
                 machine: read_machine(row, 1)?,
                 first_unix_ms: row.get(5)?,
                 last_unix_ms: row.get(6)?,
-                sessions: read_count(row, 7)?,
+                sessions: row.get(7)?,
                 newest: row.get(8)?,
             })
         })
@@ -342,7 +342,7 @@ impl Store {
                  GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
             )
         };
-        self.query_rows(sql, sql_params![beginning, max_count as i64], |row| row.get(0))
+        self.query_rows(sql, sql_params![beginning, max_count], |row| row.get(0))
     }
 }
 
@@ -356,13 +356,9 @@ pub(super) fn read_machine(row: SqlRow<'_>, column: usize) -> Result<Machine, Er
     })
 }
 
-fn read_count(row: SqlRow<'_>, column: usize) -> Result<usize, Error> {
-    row.get::<i64>(column).map(|count| count.max(0) as usize)
-}
-
 /// Counting sessions stops at this number. A count that reaches this limit means "more than a
 /// thousand".
-const COUNT_LIMIT: i64 = 1_001;
+const COUNT_LIMIT: usize = 1_001;
 
 /// Lists of benchmarks and their cases. A list takes no longer with a hundred thousand sessions than
 /// with a thousand, because counting stops at a limit.
@@ -375,7 +371,7 @@ impl Store {
         self.query_rows(benchmarks_statement(), sql_params![COUNT_LIMIT], |row| {
             Ok(StoredBenchmark {
                 name: row.get(0)?,
-                cases: read_count(row, 1)?,
+                cases: row.get(1)?,
                 sessions: read_limited_count(row, 2)?,
                 newest: row.get(3)?,
                 ended_unix_ms: row.get::<i64>(4)?.max(row.get(5)?),
@@ -393,7 +389,7 @@ impl Store {
                 id: row.get(0)?,
                 sessions: read_limited_count(row, 1)?,
                 newest: row.get(2)?,
-                runs: read_count(row, 3)?,
+                runs: row.get(3)?,
             })
         })
     }
@@ -439,8 +435,8 @@ fn cases_statement() -> &'static SqlStatement {
 
 /// Reads a number of sessions; `None` if counting stopped at the limit.
 fn read_limited_count(row: SqlRow<'_>, column: usize) -> Result<Option<usize>, Error> {
-    let count = read_count(row, column)?;
-    Ok((count < COUNT_LIMIT as usize).then_some(count))
+    let count: usize = row.get(column)?;
+    Ok((count < COUNT_LIMIT).then_some(count))
 }
 
 /// Queries for the home page of a project.
@@ -465,18 +461,17 @@ impl Store {
              FROM session WHERE started_unix_ms >= $1
              ORDER BY started_unix_ms DESC, number DESC LIMIT $2"
         );
-        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
         self.query_rows(sql, sql_params![since_unix_ms, max_count], |row| {
             Ok(SessionArrival {
                 number: row.get(0)?,
                 started_unix_ms: row.get(1)?,
-                state: parse_state(row.text(2)?)?,
-                command: parse_json(row.text(3)?)?,
-                tags: parse_json(row.text(4)?)?,
+                state: parse_state(row.get(2)?)?,
+                command: parse_json(row.get(3)?)?,
+                tags: parse_json(row.get(4)?)?,
                 branch: row.get(5)?,
                 pull: row.get(6)?,
                 machine: row.get(7)?,
-                failures: read_count(row, 8)?,
+                failures: row.get(8)?,
             })
         })
     }
@@ -489,7 +484,7 @@ impl Store {
         let sql = sql!("SELECT detail FROM origin WHERE session IN {{numbers:1}} ORDER BY session");
         let sessions = serde_json::to_string(sessions)?;
         let origins: Vec<CodeOrigin> =
-            self.query_rows(sql, sql_params![&sessions], |row| Ok(parse_json(row.text(0)?)?))?;
+            self.query_rows(sql, sql_params![&sessions], |row| Ok(parse_json(row.get(0)?)?))?;
         let author = |origin: CodeOrigin| Some((origin.revision, origin.author?));
         Ok(origins.into_iter().filter_map(author).collect())
     }

@@ -5,7 +5,7 @@
 //! in which they first appear. Start at [`Store::with_session_by_cases`].
 
 use super::Store;
-use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::database::{Database, sql, sql_params};
 use super::read::{RunReader, parse_json};
 use anyhow::{Context, bail};
 use speedwell_formats::json_lines;
@@ -48,8 +48,8 @@ impl Store {
     /// Fails on database errors.
     pub fn count_runs(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
-        let counts: Vec<i64> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
-        Ok(counts.into_iter().sum::<i64>() as usize)
+        let counts: Vec<usize> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
+        Ok(counts.into_iter().sum())
     }
 
     /// Calls `work` with a session whose runs are read a few cases at a time. All reads in `work`
@@ -62,11 +62,7 @@ impl Store {
         number: i64,
         work: impl FnOnce(&mut SessionByCases<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let result = self.database.transaction(TransactionPurpose::Reading, |_| {
-            let mut session = SessionByCases::new(self, number)?;
-            work(&mut session)
-        });
-        result.map_err(|error| self.to_user_error(error))
+        self.read_snapshot(|_| work(&mut SessionByCases::new(self, number)?))
     }
 }
 
@@ -253,8 +249,8 @@ fn load_cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> 
     let mut by_id: HashMap<String, usize> = HashMap::new();
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
-        let case = Case::new(row.get::<String>(1)?, parse_json(row.text(2)?)?);
-        let runs = row.get::<i64>(3)? as usize;
+        let case = Case::new(row.get::<String>(1)?, parse_json(row.get(2)?)?);
+        let runs: usize = row.get(3)?;
         let index = *by_id.entry(case.id()).or_insert(found.len());
         match found.get_mut(index) {
             Some(stored) => {

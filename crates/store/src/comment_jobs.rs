@@ -238,7 +238,7 @@ fn read_job(row: SqlRow<'_>) -> Result<CommentJob, Error> {
         session: row.get(2)?,
         attempts: row.get(3)?,
         next_unix_ms: row.get(4)?,
-        state: CommentState::from_name(row.text(5)?).unwrap_or(CommentState::Waiting),
+        state: CommentState::from_name(row.get(5)?).unwrap_or(CommentState::Waiting),
         reason: row.get(6)?,
     })
 }
@@ -299,11 +299,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn newest_comment(&self, pull: &str) -> anyhow::Result<Option<PostedComment>> {
-        let sql = sql!(
-            "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
-             WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC LIMIT 1"
-        );
-        self.query_first(sql, sql_params![pull], read_comment)
+        Ok(self.posted_comments(pull)?.into_iter().next())
     }
 
     /// Returns the numbers of up to `max_count` pull requests that were measured or whose results
@@ -319,8 +315,7 @@ impl Store {
                  UNION ALL SELECT pull, coalesce(session, 0) FROM comment_job) AS known
              GROUP BY pull ORDER BY max(session) DESC, pull COLLATE {{binary}} LIMIT $1"
         );
-        let limit = i64::try_from(max_count).unwrap_or(i64::MAX);
-        self.query_rows(sql, sql_params![limit], |row| {
+        self.query_rows(sql, sql_params![max_count], |row| {
             let newest: i64 = row.get(1)?;
             Ok((row.get(0)?, (newest > 0).then_some(newest)))
         })

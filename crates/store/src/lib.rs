@@ -22,7 +22,6 @@ mod cases;
 mod changes;
 mod comment_jobs;
 mod database;
-mod deleted;
 mod lines;
 mod merge;
 mod points;
@@ -41,7 +40,6 @@ pub use cases::{LARGE_SESSION, SessionByCases};
 pub use changes::StoredChange;
 pub use comment_jobs::{CommentJob, CommentState, ForgeSetting, PostedComment};
 pub use database::StoreErrorKind;
-pub use deleted::{DeletedSession, RetentionRules};
 pub use lines::PlacedRevision;
 pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
@@ -49,6 +47,7 @@ pub use projects::{StoredProject, project_name_problem};
 pub use read::SessionProgress;
 pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
+pub use sessions::{DeletedSession, RetentionRules};
 pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, UploadStatus};
 
 /// A results file or a results database: it contains the sessions of a project or, outside of

@@ -210,7 +210,7 @@ impl Store {
         );
         let numbers = serde_json::to_string(numbers)?;
         self.query_rows(sql, sql_params![branch, PROJECT, &numbers], |row| {
-            let parents = row.text_or_null(4)?.map_or(Ok(Vec::new()), parse_json)?;
+            let parents = row.get::<Option<&str>>(4)?.map_or(Ok(Vec::new()), parse_json)?;
             let revision = Revision { parents, ..read_revision(row)? };
             Ok((row.get(6)?, PlacedRevision { revision, position: row.get(5)? }))
         })

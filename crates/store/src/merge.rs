@@ -115,10 +115,10 @@ impl Store {
              WHERE session = $1 ORDER BY seq"
         );
         self.query_rows(sql, sql_params![number], |row| {
-            let state = row.text(5)?;
+            let state: &str = row.get(5)?;
             Ok(StoredShard {
                 machine: row.get(0)?,
-                jobs: parse_json(row.text(1)?)?,
+                jobs: parse_json(row.get(1)?)?,
                 stratum: row.get(2)?,
                 attempt: row.get(3)?,
                 engine_id: row.get(4)?,

@@ -26,11 +26,8 @@ const MAX_AHEAD_MS: i64 = 86_400_000;
 /// is first read. Otherwise, the point of a machine whose clock is years ahead would remain the
 /// newest point for all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
-    if is_in_future(started_unix_ms, now_unix_ms) { now_unix_ms } else { started_unix_ms }
-}
-
-fn is_in_future(started_unix_ms: i64, now_unix_ms: i64) -> bool {
-    started_unix_ms > now_unix_ms.saturating_add(MAX_AHEAD_MS)
+    let is_in_future = started_unix_ms > now_unix_ms.saturating_add(MAX_AHEAD_MS);
+    if is_in_future { now_unix_ms } else { started_unix_ms }
 }
 
 /// Value of the columns called `project`. It is always the same, because each project has tables of
@@ -148,9 +145,8 @@ impl Store {
              FROM point WHERE series = $1
              ORDER BY at_unix_ms DESC, session DESC, seq DESC LIMIT $2"
         );
-        let limit = i64::try_from(max_points).unwrap_or(i64::MAX);
         let mut points: Vec<StoredPoint> =
-            self.query_rows(sql, sql_params![series, limit], |row| read_point(series, &row))?;
+            self.query_rows(sql, sql_params![series, max_points], |row| read_point(series, &row))?;
         points.reverse();
         Ok(points)
     }
@@ -220,7 +216,7 @@ impl Store {
         );
         let failures: Vec<Option<(RevisionMarker, FailureKeys)>> =
             self.query_rows(sql, sql_params![PROJECT, branch], |row| {
-                let design: DesignKeys = parse_json(row.text(5)?)?;
+                let design: DesignKeys = parse_json(row.get(5)?)?;
                 if matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
                     return Ok(None);
                 }
@@ -230,7 +226,7 @@ impl Store {
                     revision: row.get(2)?,
                     session: row.get(3)?,
                 };
-                Ok(Some((marker, parse_json(row.text(4)?)?)))
+                Ok(Some((marker, parse_json(row.get(4)?)?)))
             })?;
         Ok(LineFailures { failures: failures.into_iter().flatten().collect() })
     }
@@ -250,13 +246,13 @@ impl Store {
         );
         let rows: Vec<Option<(String, String, i64)>> =
             self.query_rows(sql, sql_params![], |row| {
-                let design: DesignKeys = parse_json(row.text(3)?)?;
-                let failure: FailureKeys = parse_json(row.text(4)?)?;
+                let design: DesignKeys = parse_json(row.get(3)?)?;
+                let failure: FailureKeys = parse_json(row.get(4)?)?;
                 let is_build = failure.step.as_deref() == Some("build");
                 if !is_build || design.purpose.as_deref() != Some("backfill") {
                     return Ok(None);
                 }
-                Ok(Some((row.get(0)?, build_command(row.text(1)?)?, row.get(2)?)))
+                Ok(Some((row.get(0)?, build_command(row.get(1)?)?, row.get(2)?)))
             })?;
         let mut found: Vec<(String, String, i64)> = rows.into_iter().flatten().collect();
         found.dedup_by_key(|(_, _, session)| *session);
@@ -305,7 +301,7 @@ impl Store {
     pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT environment_facts FROM session_machine WHERE session = $1");
         let facts =
-            self.query_first(sql, sql_params![session], |row| Ok(parse_json(row.text(0)?)?))?;
+            self.query_first(sql, sql_params![session], |row| Ok(parse_json(row.get(0)?)?))?;
         Ok(facts.unwrap_or_default())
     }
 
@@ -340,7 +336,7 @@ impl Store {
                  ORDER BY session DESC LIMIT 1000) AS newest
              ORDER BY environment_facts"
         );
-        self.query_rows(sql, sql_params![machine], |row| Ok(parse_json(row.text(0)?)?))
+        self.query_rows(sql, sql_params![machine], |row| Ok(parse_json(row.get(0)?)?))
     }
 }
 
@@ -358,7 +354,7 @@ fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
             interval: low.zip(row.get(6)?),
             runs: row.get(7)?,
             spread: row.get(8)?,
-            kind: parse_point_kind(row.text(9)?),
+            kind: parse_point_kind(row.get(9)?),
             is_dirty: row.get(10)?,
             benchmark_digest: row.get(11)?,
         },
@@ -510,7 +506,7 @@ pub(super) fn upsert_series(
         &key.metric.name,
         &key.metric.unit,
         key.metric.better.name(),
-        metric_index as i64,
+        metric_index,
     ];
     find_or_insert(
         file,

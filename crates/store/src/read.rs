@@ -81,9 +81,9 @@ impl Store {
         self.read_snapshot(|file| {
             let session = self.load_header_and_failures(number)?;
             let count = sql!("SELECT count(*) FROM run WHERE session = $1 AND superseded IS NULL");
-            let runs: i64 = file.query_value(count, sql_params![number])?;
+            let runs = file.query_value(count, sql_params![number])?;
             let mut reader = RunReader::new(file, &session);
-            json_lines::write_streaming((&session, runs as usize), out, |write| {
+            json_lines::write_streaming((&session, runs), out, |write| {
                 reader.for_each_run(number, &mut |run| write(&run))
             })
         })
@@ -171,9 +171,7 @@ impl Store {
     pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
         self.session_state(number)?;
         let sql = sql!("SELECT case_id, saved_runs FROM decided_case WHERE session = $1");
-        self.query_rows(sql, sql_params![number], |row| {
-            Ok((row.get(0)?, row.get::<i64>(1)? as usize))
-        })
+        self.query_rows(sql, sql_params![number], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the state of the session.
@@ -186,7 +184,7 @@ impl Store {
         parse_state(&name)
     }
 
-    fn session_column<T: FromColumn>(
+    fn session_column<T: for<'a> FromColumn<'a>>(
         &self,
         statement: &'static SqlStatement,
         number: i64,
@@ -236,11 +234,11 @@ impl Store {
                 id: row.get(0)?,
                 number: Some(number),
                 started_unix_ms: row.get(1)?,
-                state: parse_state(row.text(2)?)?,
-                command: parse_json(row.text(3)?)?,
-                design: parse_json(row.text(4)?)?,
-                variants: parse_json(row.text(5)?)?,
-                environment: parse_json(row.text(6)?)?,
+                state: parse_state(row.get(2)?)?,
+                command: parse_json(row.get(3)?)?,
+                design: parse_json(row.get(4)?)?,
+                variants: parse_json(row.get(5)?)?,
+                environment: parse_json(row.get(6)?)?,
                 ..Session::default()
             })
         })?;
@@ -284,12 +282,12 @@ fn load_jsons<T: DeserializeOwned>(
     statement: &'static SqlStatement,
     session: i64,
 ) -> Result<Vec<T>, Error> {
-    file.query(statement, sql_params![session], |row| Ok(parse_json(row.text(0)?)?))
+    file.query(statement, sql_params![session], |row| Ok(parse_json(row.get(0)?)?))
 }
 
 /// Reads a metric from the columns name, unit and better, starting at `column`.
 pub(super) fn read_metric(row: SqlRow<'_>, column: usize) -> Result<Metric, Error> {
-    let (name, better): (String, _) = (row.get(column)?, row.text(column + 2)?);
+    let (name, better): (String, &str) = (row.get(column)?, row.get(column + 2)?);
     let direction = MetricDirection::from_name(better)
         .with_context(|| format!("unknown direction '{better}' of the metric '{name}'"))?;
     Ok(Metric { name, unit: row.get(column + 1)?, better: direction })
@@ -435,7 +433,7 @@ fn load_profiles(file: &Database, session: i64) -> Result<Vec<ProfileRecording>,
         Ok(ProfileRecording {
             case: Case::clone(&*names.intern_case(row.get(0)?)?),
             variant: row.get(1)?,
-            profile: parse_json(row.text(2)?)?,
+            profile: parse_json(row.get(2)?)?,
         })
     })
 }
@@ -451,10 +449,10 @@ fn unpack_samples(
         .and_then(|metric_index| metrics.get(metric_index))
         .ok_or_else(|| anyhow!("samples of an unknown metric {metric_index}"))?;
     let stored = PackedSamples {
-        readings: row.bytes_or_null(2)?.unwrap_or_default(),
-        elapsed_ns: row.bytes_or_null(3)?,
-        iterations: row.bytes_or_null(4)?,
-        positions: row.bytes_or_null(5)?,
+        readings: row.get::<Option<_>>(2)?.unwrap_or_default(),
+        elapsed_ns: row.get(3)?,
+        iterations: row.get(4)?,
+        positions: row.get(5)?,
     };
     into.add_metric(metric, &stored);
     Ok(())
@@ -465,41 +463,34 @@ fn read_run(
     names: &mut RunNames<'_>,
     samples: Vec<Sample>,
 ) -> anyhow::Result<Run> {
-    let unsigned = |column: usize| row.get::<i64>(column).map(i64::cast_unsigned);
-    let optional_count = |column: usize| {
-        let count = row.get::<Option<i64>>(column);
-        count.map(|count| count.map(i64::cast_unsigned))
-    };
-    let usage = match row.get::<Option<i64>>(7)? {
+    let usage = match row.get(7)? {
         None => None,
         Some(user_ns) => Some(ResourceUsage {
-            user_ns: user_ns.cast_unsigned(),
-            system_ns: unsigned(8)?,
-            max_rss_bytes: unsigned(9)?,
-            involuntary_switches: unsigned(10)?,
-            voluntary_switches: optional_count(14)?,
-            minor_faults: optional_count(15)?,
-            major_faults: optional_count(16)?,
-            migrations: optional_count(17)?,
+            user_ns,
+            system_ns: row.get(8)?,
+            max_rss_bytes: row.get(9)?,
+            involuntary_switches: row.get(10)?,
+            voluntary_switches: row.get(14)?,
+            minor_faults: row.get(15)?,
+            major_faults: row.get(16)?,
+            migrations: row.get(17)?,
         }),
     };
-    let notes = row.text_or_null(11)?;
-    let kernel_stats = row.text_or_null(18)?;
     Ok(Run {
         case: names.intern_case(row.get(1)?)?,
-        variant: names.intern_variant(row.text(2)?),
+        variant: names.intern_variant(row.get(2)?),
         slot: row.get(3)?,
         block: row.get(4)?,
         build: row.get(13)?,
         started_unix_ms: row.get(5)?,
-        wall_ns: unsigned(6)?,
+        wall_ns: row.get(6)?,
         usage,
-        kernel_stats: kernel_stats.map(parse_json).transpose()?,
+        kernel_stats: row.get::<Option<&str>>(18)?.map(parse_json).transpose()?,
         rejected_by: row.get(19)?,
         machine: row.get(20)?,
         samples,
-        notes: notes.map(parse_json).transpose()?.unwrap_or_default(),
-        load: row.text_or_null(12)?.map(Arc::from),
+        notes: row.get::<Option<&str>>(11)?.map_or(Ok(Vec::new()), parse_json)?,
+        load: row.get::<Option<&str>>(12)?.map(Arc::from),
     })
 }
 

@@ -193,7 +193,7 @@ impl SessionRecorder<'_> {
                     "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
                      ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
                 ),
-                sql_params![writer.session(), label, saved as i64],
+                sql_params![writer.session(), label, saved],
             )?)
         })
     }
@@ -391,7 +391,7 @@ impl Store {
                 number: row.get(5)?,
                 begun_unix_ms: row.get(6)?,
                 at_unix_ms: row.get(7)?,
-                progress: parse_json(row.text(8)?)?,
+                progress: parse_json(row.get(8)?)?,
             };
             Ok((load, read_process(row)?.has_ended() == Some(true)))
         })

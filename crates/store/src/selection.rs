@@ -67,12 +67,13 @@ impl Store {
         let indexed = indexed_filters(filter);
         let mut conditions = indexed.iter().filter(|(value, _)| *value != SqlParam::Null);
         let Some(&(value, leading)) = conditions.next() else {
-            return self.newest_below(before, max_count);
+            let sql =
+                sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
+            return self.query_rows(sql, sql_params![before, max_count], |row| row.get(0));
         };
         // Returns the newest sessions that match the leading filter and have a number below
         // `before`.
         let leading_matches = |before: i64, limit: usize| -> anyhow::Result<Vec<i64>> {
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             self.query_rows(leading, &[value, before.into(), limit.into()], |row| row.get(0))
         };
         if conditions.next().is_none() {
@@ -128,13 +129,6 @@ impl Store {
             &numbers,
         ];
         self.query_rows(sql, params, |row| row.get(0))
-    }
-
-    fn newest_below(&self, before: i64, limit: usize) -> anyhow::Result<Vec<i64>> {
-        let sql =
-            sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.query_rows(sql, sql_params![before, limit], |row| row.get(0))
     }
 }
 
@@ -225,11 +219,7 @@ impl Store {
         filter: &SessionFilter,
         max_count: usize,
     ) -> anyhow::Result<Vec<SessionOverview>> {
-        self.overviews_newest_first(&self.selected_numbers(filter, max_count)?)
-    }
-
-    fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
-        let mut found = self.overviews(numbers)?;
+        let mut found = self.overviews(&self.selected_numbers(filter, max_count)?)?;
         found.reverse();
         Ok(found)
     }
@@ -240,12 +230,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
-        let sql = sql!(
-            "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
-        );
-        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
-        let numbers: Vec<i64> = self.query_rows(sql, sql_params![max_count], |row| row.get(0))?;
-        self.overviews_newest_first(&numbers)
+        let state = Some(SessionState::Running.name().to_owned());
+        self.select_sessions(&SessionFilter { state, ..SessionFilter::default() }, max_count)
     }
 
     /// Returns all sessions that match the filter, oldest first.
@@ -327,10 +313,10 @@ impl Store {
     fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {
         let count = |column| row.get::<i64>(column).map(|count| count.max(0) as usize);
         let number = row.get(0)?;
-        let state = parse_state(row.text(3)?)?;
-        let variants: Vec<Variant> = parse_json(row.text(5)?)?;
+        let state = parse_state(row.get(3)?)?;
+        let variants: Vec<Variant> = parse_json(row.get(5)?)?;
         Ok(SessionOverview {
-            origin: row.text_or_null(12)?.map(parse_json).transpose()?,
+            origin: row.get::<Option<&str>>(12)?.map(parse_json).transpose()?,
             number,
             id: row.get(1)?,
             started_unix_ms: row.get(2)?,
@@ -338,10 +324,10 @@ impl Store {
             state,
             is_killed: state == SessionState::Running
                 && self.recorder_has_ended(number)? == Some(true),
-            command: parse_json(row.text(4)?)?,
+            command: parse_json(row.get(4)?)?,
             variants: variants.into_iter().map(|variant| variant.name).collect(),
-            tags: parse_json(row.text(13)?)?,
-            loads: parse_json(row.text(14)?)?,
+            tags: parse_json(row.get(13)?)?,
+            loads: parse_json(row.get(14)?)?,
             benchmarks: count(6)?,
             cases: count(7)?,
             runs: count(8)?,

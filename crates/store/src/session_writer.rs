@@ -100,7 +100,7 @@ impl SessionWriter {
         for (index, tag) in session.tags.iter().enumerate() {
             file.execute(
                 sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)"),
-                sql_params![writer.session, index as i64, tag],
+                sql_params![writer.session, index, tag],
             )?;
         }
         for metric in &session.metrics {
@@ -388,8 +388,7 @@ impl SessionWriter {
         is_done: bool,
     ) -> [SqlParam<'a>; 22] {
         let usage = run.usage.as_ref();
-        let count =
-            |field: fn(&ResourceUsage) -> Option<u64>| usage.and_then(field).map(u64::cast_signed);
+        let count = |field: fn(&ResourceUsage) -> Option<u64>| usage.and_then(field);
         *sql_params![
             self.session,
             row_index,
@@ -398,7 +397,7 @@ impl SessionWriter {
             run.slot,
             run.block,
             run.started_unix_ms,
-            run.wall_ns.cast_signed(),
+            run.wall_ns,
             count(|usage| Some(usage.user_ns)),
             count(|usage| Some(usage.system_ns)),
             count(|usage| Some(usage.max_rss_bytes)),

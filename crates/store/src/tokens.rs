@@ -155,7 +155,7 @@ impl Store {
             "SELECT at_unix_ms, actor, token, address, project, action, subject, result
              FROM audit ORDER BY number DESC LIMIT $1"
         );
-        self.query_rows(sql, sql_params![max_count as i64], |row| {
+        self.query_rows(sql, sql_params![max_count], |row| {
             Ok(AuditEntry {
                 at_unix_ms: row.get(0)?,
                 actor: row.get(1)?,
@@ -173,15 +173,15 @@ impl Store {
 /// Reads a token. Drops scopes that this version does not know, so that they grant nothing.
 fn read_token(row: SqlRow<'_>) -> Result<StoredToken, Error> {
     let scopes: Vec<String> =
-        parse_json(row.text(3)?).context("cannot read the scopes of a token")?;
+        parse_json(row.get(3)?).context("cannot read the scopes of a token")?;
     Ok(StoredToken {
         id: row.get(0)?,
-        digest: row.bytes_or_null(1)?.unwrap_or_default().to_vec(),
+        digest: row.get::<Option<_>>(1)?.unwrap_or_default(),
         name: row.get(2)?,
         scopes: scopes.iter().filter_map(|name| TokenScope::from_name(name)).collect(),
         project: row.get(4)?,
-        branches: row.text_or_null(5)?.map(parse_json).transpose()?,
-        machines: row.text_or_null(6)?.map(parse_json).transpose()?,
+        branches: row.get::<Option<&str>>(5)?.map(parse_json).transpose()?,
+        machines: row.get::<Option<&str>>(6)?.map(parse_json).transpose()?,
         created_unix_ms: row.get(7)?,
         expires_unix_ms: row.get(8)?,
         used_unix_ms: row.get(9)?,

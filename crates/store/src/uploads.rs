@@ -171,7 +171,7 @@ fn read_entry(row: SqlRow<'_>) -> Result<OutboxEntry, Error> {
         id: row.get(1)?,
         ended: row.get(2)?,
         url: row.get(3)?,
-        state: UploadState::from_name(row.text(4)?).unwrap_or(UploadState::Waiting),
+        state: UploadState::from_name(row.get(4)?).unwrap_or(UploadState::Waiting),
         attempts: row.get(5)?,
         next_unix_ms: row.get(6)?,
         reason: row.get(7)?,

@@ -156,7 +156,7 @@ impl Database {
     ///
     /// # Errors
     /// Fails if the query returns no row.
-    pub fn query_value<T: FromColumn>(
+    pub fn query_value<T: for<'a> FromColumn<'a>>(
         &self,
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],

@@ -49,41 +49,9 @@ impl<'a> SqlRow<'a> {
     ///
     /// # Errors
     /// Fails if the column has another type or is out of range for `T`.
-    pub fn get<T: FromColumn>(&self, column: usize) -> Result<T, Error> {
+    pub fn get<T: FromColumn<'a>>(&self, column: usize) -> Result<T, Error> {
         let value = self.raw_value(column)?;
         T::from_value(value).ok_or_else(|| value.type_mismatch(column, T::KIND))
-    }
-
-    /// Returns a string without copying it.
-    ///
-    /// # Errors
-    /// Fails if the column has another type.
-    pub fn text(&self, column: usize) -> Result<&'a str, Error> {
-        self.text_or_null(column)?.ok_or_else(|| SqlValue::Null.type_mismatch(column, "text"))
-    }
-
-    /// Returns a string without copying it; `None` for null.
-    ///
-    /// # Errors
-    /// Fails if the column has another type.
-    pub fn text_or_null(&self, column: usize) -> Result<Option<&'a str>, Error> {
-        match self.raw_value(column)? {
-            SqlValue::Null => Ok(None),
-            SqlValue::Text(text) => Ok(Some(text)),
-            other => Err(other.type_mismatch(column, "text")),
-        }
-    }
-
-    /// Returns bytes without copying them; `None` for null.
-    ///
-    /// # Errors
-    /// Fails if the column has another type.
-    pub fn bytes_or_null(&self, column: usize) -> Result<Option<&'a [u8]>, Error> {
-        match self.raw_value(column)? {
-            SqlValue::Null => Ok(None),
-            SqlValue::Bytes(bytes) => Ok(Some(bytes)),
-            other => Err(other.type_mismatch(column, "bytes")),
-        }
     }
 
     fn raw_value(&self, column: usize) -> Result<SqlValue<'a>, Error> {
@@ -140,21 +108,22 @@ impl SqlValue<'_> {
     }
 }
 
-/// Type that can be read from a column.
-pub(crate) trait FromColumn: Sized {
+/// Type that can be read from a column. Strings and bytes may be borrowed from the row. A `u64` is
+/// stored as the signed integer with the same bits.
+pub(crate) trait FromColumn<'a>: Sized {
     /// Name of the expected type, for errors.
     const KIND: &'static str;
 
     /// Converts the value; `None` if it has another type.
-    fn from_value(value: SqlValue<'_>) -> Option<Self>;
+    fn from_value(value: SqlValue<'a>) -> Option<Self>;
 }
 
 macro_rules! column_types {
-    ($($kind:ty, $name:literal, $($value:pat => $converted:expr),+;)*) => {
-        $(impl FromColumn for $kind {
+    ($row:lifetime: $($kind:ty, $name:literal, $($value:pat => $converted:expr),+;)*) => {
+        $(impl<$row> FromColumn<$row> for $kind {
             const KIND: &'static str = $name;
 
-            fn from_value(value: SqlValue<'_>) -> Option<$kind> {
+            fn from_value(value: SqlValue<$row>) -> Option<$kind> {
                 match value {
                     $($value => $converted,)+
                     _ => None,
@@ -164,20 +133,25 @@ macro_rules! column_types {
     };
 }
 column_types! {
+    'a:
     i64, "an integer", SqlValue::Integer(number) => Some(number);
     i32, "an integer in range", SqlValue::Integer(number) => i32::try_from(number).ok();
     u32, "an integer in range", SqlValue::Integer(number) => u32::try_from(number).ok();
+    usize, "an integer in range", SqlValue::Integer(number) => usize::try_from(number).ok();
+    u64, "an integer", SqlValue::Integer(number) => Some(number.cast_unsigned());
     bool, "a boolean", SqlValue::Integer(number) => Some(number != 0);
     f64, "a number", SqlValue::Real(number) => Some(number),
         SqlValue::Integer(number) => Some(number as f64);
+    &'a str, "text", SqlValue::Text(text) => Some(text);
+    &'a [u8], "bytes", SqlValue::Bytes(bytes) => Some(bytes);
     String, "text", SqlValue::Text(text) => Some(text.to_owned());
     Vec<u8>, "bytes", SqlValue::Bytes(bytes) => Some(bytes.to_vec());
 }
 
-impl<T: FromColumn> FromColumn for Option<T> {
+impl<'a, T: FromColumn<'a>> FromColumn<'a> for Option<T> {
     const KIND: &'static str = T::KIND;
 
-    fn from_value(value: SqlValue<'_>) -> Option<Option<T>> {
+    fn from_value(value: SqlValue<'a>) -> Option<Option<T>> {
         match value {
             SqlValue::Null => Some(None),
             other => T::from_value(other).map(Some),
