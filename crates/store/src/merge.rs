@@ -235,29 +235,27 @@ impl SessionMerger<'_> {
     /// Fails on database errors.
     pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> anyhow::Result<()> {
         let jobs = serde_json::to_string(&shard.jobs)?;
-        self.recorder.write_with(|writer, file| {
-            Ok(file.execute(
-                sql!(
-                    "INSERT INTO shard (session, seq, machine, jobs, stratum, attempt,
-                         engine_id, state)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-                     ON CONFLICT (session, seq) DO UPDATE SET
-                         machine = excluded.machine, jobs = excluded.jobs,
-                         stratum = excluded.stratum, attempt = excluded.attempt,
-                         engine_id = excluded.engine_id, state = excluded.state"
-                ),
-                sql_params![
-                    writer.session(),
-                    index,
-                    shard.machine,
-                    &jobs,
-                    shard.stratum,
-                    shard.attempt,
-                    &shard.engine_id,
-                    shard.state.name(),
-                ],
-            )?)
-        })
+        let session = self.recorder.number();
+        self.recorder.store.execute(
+            sql!(
+                "INSERT INTO shard (session, seq, machine, jobs, stratum, attempt, engine_id, state)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                 ON CONFLICT (session, seq) DO UPDATE SET
+                     machine = excluded.machine, jobs = excluded.jobs,
+                     stratum = excluded.stratum, attempt = excluded.attempt,
+                     engine_id = excluded.engine_id, state = excluded.state"
+            ),
+            sql_params![
+                session,
+                index,
+                shard.machine,
+                &jobs,
+                shard.stratum,
+                shard.attempt,
+                &shard.engine_id,
+                shard.state.name(),
+            ],
+        )
     }
 
     /// Stores what a machine reports about itself. If `is_only` is set, the session has no other
@@ -299,15 +297,10 @@ impl SessionMerger<'_> {
     /// Fails on database errors.
     pub fn supersede_runs(&mut self, slots: &[u32]) -> anyhow::Result<()> {
         let numbers = serde_json::to_string(slots)?;
-        self.recorder.write_with(|writer, file| {
-            Ok(file.execute(
-                sql!(
-                    "UPDATE run SET superseded = 1
-                     WHERE session = $1 AND slot IN ({{numbers:2}})"
-                ),
-                sql_params![writer.session(), &numbers],
-            )?)
-        })
+        let sql =
+            sql!("UPDATE run SET superseded = 1 WHERE session = $1 AND slot IN ({{numbers:2}})");
+        let session = self.recorder.number();
+        self.recorder.store.execute(sql, sql_params![session, &numbers])
     }
 
     /// Inserts a failure without a slot, unless the session already has it.

@@ -177,25 +177,17 @@ impl SessionRecorder<'_> {
     /// Fails on database errors.
     pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
         let text = serde_json::to_string(variants)?;
-        self.write_with(|writer, file| {
-            Ok(file.execute(
-                sql!("UPDATE session SET variants = $1 WHERE number = $2"),
-                sql_params![&text, writer.session()],
-            )?)
-        })
+        let sql = sql!("UPDATE session SET variants = $1 WHERE number = $2");
+        self.store.execute(sql, sql_params![&text, self.writer.session()])
     }
 
     /// Records that a case needs no more runs, and how many planned runs this saves.
     pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
-        self.write_with(|writer, file| {
-            Ok(file.execute(
-                sql!(
-                    "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
-                     ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
-                ),
-                sql_params![writer.session(), label, saved],
-            )?)
-        })
+        let sql = sql!(
+            "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
+             ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
+        );
+        self.store.execute(sql, sql_params![self.writer.session(), label, saved])
     }
 
     fn buffer_entry(&mut self, slot: u32, entry: SlotEntry) {
