@@ -10,7 +10,7 @@
 use crate::foreign::file_beginning;
 use crate::foreign::json::JsonContent;
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
-use crate::session_builder::{ImportedProcess, SessionBuilder};
+use crate::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
 
@@ -32,23 +32,22 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// Reads all reports of a file. Each report is a run, because a process of ab writes only one. Adds
-/// messages for the user to `warnings`.
+/// messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if no report has results.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let mut text = String::from_utf8_lossy(bytes);
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let mut text = String::from_utf8_lossy(file.bytes);
     if is_html(&text) {
         text = html_to_text(&text).into();
     }
     let mut imported = SessionBuilder::default();
     let mut environment = Environment::default();
-    let mut remarks = Vec::new();
     for (first_line, lines) in split_reports(&text) {
         let report = AbReport::read(&lines);
         environment.facts.extend(report.facts.clone());
         match report.into_load_report() {
-            Some(load) => load.add_to(&mut imported, &mut remarks),
+            Some(load) => load.add_to(&mut imported, remarks),
             None => remarks.push(format!(
                 "the report that begins at line {first_line} has no results: ab gave up, or the text is cut \
                  short"
@@ -61,8 +60,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
          its stderr, and try 'ab -r'",
         remarks.first().map_or("it contains no report", String::as_str)
     );
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    imported.into_session(label, environment, None)
+    Ok(vec![imported.into_session(file.label, environment, None)?])
 }
 
 /// Splits `text` into reports. Returns for each report the number of its first line, and its lines.
@@ -310,12 +308,12 @@ pub fn recognizes_requests(file: &JsonContent<'_>) -> bool {
     file.bytes.starts_with(REQUESTS_HEADER.as_bytes())
 }
 
-/// Reads a percentile table. Adds messages for the user to `warnings`.
+/// Reads a percentile table. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the table has no rows, or a row is invalid; the message names the line of that row.
-pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = DelimitedTable::read(bytes, PERCENTAGES_HEADER, ',')?;
+pub fn read_percentages(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let table = DelimitedTable::read(file.bytes, PERCENTAGES_HEADER, ',')?;
     let mut load = LoadReport { target: DEFAULT_BENCHMARK.to_owned(), ..LoadReport::default() };
     for (percent, row) in table.rows.iter().map(|row| (row[0], row)) {
         if KEPT_PERCENTILES.contains(&percent) {
@@ -331,16 +329,16 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
             .push("the table is cut short, so percentages at its end are missing".to_owned());
     }
     ensure!(!load.times_ns.is_empty(), "it contains no rows");
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
 /// Reads a table of requests, as one run with a sample of each metric for each request. Adds
-/// messages for the user to `warnings`.
+/// messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the table has no rows, or a row is invalid; the message names the line of that row.
-pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = DelimitedTable::read(bytes, REQUESTS_HEADER, '\t')?;
+pub fn read_requests(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let table = DelimitedTable::read(file.bytes, REQUESTS_HEADER, '\t')?;
     ensure!(!table.rows.is_empty(), "it contains no rows");
     let mut imported = SessionBuilder::default();
     let mut samples = Vec::new();
@@ -358,18 +356,19 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
     let process = ImportedProcess { samples, ..ImportedProcess::default() };
     imported.add_run(Case::new(DEFAULT_BENCHMARK, Vec::new()), process);
     if zeros > 0 {
-        warnings.push(format!(
-            "'{label}': {zeros} of {} requests took less than 1 ms, the resolution of ab; they are stored \
+        remarks.push(format!(
+            "{zeros} of {} requests took less than 1 ms, the resolution of ab; they are stored \
              as 0",
             table.rows.len()
         ));
     }
     if table.is_cut {
-        warnings.push(format!(
-            "'{label}': the last line has no newline, so it may be cut short and was left out"
-        ));
+        remarks.push(
+            "the last line has no newline, so it may be cut short and was left out".to_owned(),
+        );
     }
-    imported.into_session(label, Environment::default(), Some((started_s * 1e3) as i64))
+    let began = Some((started_s * 1e3) as i64);
+    Ok(vec![imported.into_session(file.label, Environment::default(), began)?])
 }
 
 /// Rows below a header, all with as many cells as the header.

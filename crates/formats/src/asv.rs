@@ -97,8 +97,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 ///
 /// # Errors
 /// See [`read_file`].
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    Ok(vec![read_file(file, &AsvMetadata::default(), warnings)?])
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    Ok(vec![read_file(file, &AsvMetadata::default(), remarks)?])
 }
 
 /// Reads a result file.
@@ -108,7 +108,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 pub fn read_file(
     file: &InputFile<'_>,
     metadata: &AsvMetadata,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Session> {
     let parsed = json::parse_marking_not_finite(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -135,8 +135,9 @@ pub fn read_file(
             work.extend(version.map(|version| (row.name.to_owned(), version.clone())));
         }
     }
-    let direction_warning = unknown_directions_warning(&reading.guesses);
-    let other = match reading.other_versions {
+    let left_out = reading.left_out.into_warning(imported.is_empty())?;
+    remarks.extend(unknown_directions_warning(&reading.guesses));
+    remarks.extend(match reading.other_versions {
         0 => None,
         1 => Some(
             "the results of 1 benchmark were left out: they belong to another version of the benchmark"
@@ -145,10 +146,8 @@ pub fn read_file(
         many => Some(format!(
             "the results of {many} benchmarks were left out: they belong to other versions of these benchmarks"
         )),
-    };
-    let left_out = reading.left_out.into_warning(imported.is_empty())?;
-    let remarks = direction_warning.into_iter().chain(other).chain(left_out);
-    warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
+    });
+    remarks.extend(left_out);
     let mut sessions = points.into_sessions(file.label)?;
     let mut session = sessions.pop().context("it contains no results")?;
     session.design.work = work;

@@ -48,12 +48,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
         })
 }
 
-/// Reads the whole output. Adds messages for the user to `warnings`.
+/// Reads the whole output. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no results, or if the output consists of events and one of them is
 /// invalid.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let output = if is_events(file.bytes) {
         output_of_events(file.bytes)?.into()
     } else {
@@ -70,11 +70,9 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     }
     reading.end_package(None);
     let mut imported = SessionBuilder::default();
-    let mut remarks: Vec<String> = reading.skipped.warning().into_iter().collect();
+    remarks.extend(reading.skipped.warning());
     remarks.extend(reading.remarks);
-    let entry_warnings = add_entries(reading.entries, &reading.directions, &mut imported);
-    remarks.extend(entry_warnings);
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
+    add_entries(reading.entries, &reading.directions, &mut imported, remarks);
     Ok(vec![imported.into_session(file.label, reading.environment, None)?])
 }
 
@@ -364,12 +362,13 @@ fn split_names<'a>(entries: &[GoBenchEntry<'a>]) -> Vec<(&'a str, u32)> {
 }
 
 /// Adds all entries to a session. For each unit that has a `Unit` line in the text, `directions`
-/// contains whether higher is better. Returns messages for the user.
+/// contains whether higher is better. Adds messages for the user to `remarks`.
 fn add_entries(
     entries: Vec<GoBenchEntry<'_>>,
     directions: &HashMap<&str, bool>,
     imported: &mut SessionBuilder,
-) -> Vec<String> {
+    remarks: &mut Vec<String>,
+) {
     let cases: Vec<(&str, Case)> = (entries.iter().zip(split_names(&entries)))
         .map(|(entry, (name, count))| (name, case_from_name(entry.package, name, Some(count))))
         .collect();
@@ -398,7 +397,6 @@ fn add_entries(
         };
         imported.add_failure(&case, cause, replay_command(entry.package, name));
     }
-    let mut remarks = Vec::new();
     if counts.values().any(|count| *count > 1) {
         remarks.push(REPETITIONS_WARNING.to_owned());
     }
@@ -407,7 +405,6 @@ fn add_entries(
         1 => remarks.push("1 non-finite value was left out".to_owned()),
         count => remarks.push(format!("{count} non-finite values were left out")),
     }
-    remarks
 }
 
 /// Returns the process of a result, without figures that are not finite.

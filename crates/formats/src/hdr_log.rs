@@ -8,7 +8,7 @@
 
 use super::load_report::{LoadReport, NS_PER_SECOND};
 use super::load_session::time_metrics;
-use super::session_builder::SessionBuilder;
+use super::session_builder::{InputFile, SessionBuilder};
 use crate::foreign::json::JsonContent;
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
@@ -48,12 +48,12 @@ type QuantityTotal = (TimeDistribution<ServiceTime>, Duration);
 ///
 /// # Errors
 /// Fails if a line is invalid, or the log has no values.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     // The sums of all lines by benchmark and outcome, then by quantity.
     let mut cases: IndexMap<(String, Option<String>), IndexMap<&str, QuantityTotal>> =
         IndexMap::new();
     let mut has_foreign = false;
-    for line in read_log(require_utf8(bytes)?)? {
+    for line in read_log(require_utf8(file.bytes)?)? {
         let (benchmark, quantity, outcome) = parse_tag(line.tag.as_deref().unwrap_or_default());
         let times: TimeDistribution<ServiceTime> = line.to_distribution();
         if times.count() == 0 {
@@ -73,17 +73,15 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         }
         add_line(outcome, line.length);
     }
-    let mut imported = SessionBuilder::default();
-    let mut remarks = Vec::new();
-    for ((benchmark, outcome), totals) in cases {
-        build_report(benchmark, outcome, totals).add_to(&mut imported, &mut remarks);
-    }
     if has_foreign {
-        warnings.push(format!("'{label}': its times are taken as nanoseconds"));
+        remarks.push("its times are taken as nanoseconds".to_owned());
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let session = imported.into_session(label, Environment::default(), None);
-    session.context("every histogram in it is empty")
+    let mut imported = SessionBuilder::default();
+    for ((benchmark, outcome), totals) in cases {
+        build_report(benchmark, outcome, totals).add_to(&mut imported, remarks);
+    }
+    let session = imported.into_session(file.label, Environment::default(), None);
+    Ok(vec![session.context("every histogram in it is empty")?])
 }
 
 /// Splits the tag of a line into benchmark, quantity and outcome. Only Speedwell's own logs state an

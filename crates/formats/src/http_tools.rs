@@ -9,6 +9,7 @@ use crate::foreign::file_beginning;
 use crate::foreign::http_output::{HttpOutput, parse_autocannon};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
+use crate::session_builder::InputFile;
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Metric, MetricDirection, ParameterValue, Run, Session};
 
@@ -42,12 +43,12 @@ pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
         .all(|key| file.has_key(1, key))
 }
 
-/// Reads the text that wrk, wrk2 or h2load printed. Adds messages for the user to `warnings`.
+/// Reads the text that wrk, wrk2 or h2load printed. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text is not the output of a finished test.
-pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = String::from_utf8_lossy(bytes);
+pub fn read_text(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = String::from_utf8_lossy(file.bytes);
     let tool = detect_tool(&text).context("it contains no output of wrk or h2load")?;
     // These tools end every line with a line feed, so a last line without a line feed may have lost
     // digits.
@@ -62,16 +63,16 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
             "the last line has no newline, so it may be cut short and was left out".to_owned(),
         );
     }
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
-/// Reads the JSON of autocannon. Adds messages for the user to `warnings`.
+/// Reads the JSON of autocannon. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
 /// its location.
-pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read_autocannon(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     root.require("errors")?.number()?;
     let requests = root.require("requests")?;
@@ -85,7 +86,7 @@ pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) ->
     );
     root.require("latency")?;
     let output = parse_autocannon(&parsed).context("it contains no results")?;
-    into_load_report(output, AUTOCANNON_RESOLUTION_NS).into_session(label, warnings)
+    into_load_report(output, AUTOCANNON_RESOLUTION_NS).into_sessions(file, remarks)
 }
 
 fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
@@ -130,12 +131,12 @@ pub fn recognizes_oha(file: &JsonContent<'_>) -> bool {
     file.begins_with_key("summary") && file.has_key(2, "requestsPerSec")
 }
 
-/// Reads the text that hey or oha printed. Adds messages for the user to `warnings`.
+/// Reads the text that hey or oha printed. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the rate is missing.
-pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = String::from_utf8_lossy(bytes);
+pub fn read_hey_oha(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = String::from_utf8_lossy(file.bytes);
     let is_oha = text.contains("Success rate:");
     let mut load = LoadReport {
         target: if is_oha { "oha" } else { "hey" }.to_owned(),
@@ -161,7 +162,7 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         }
         Some(_) => {}
     }
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
 fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
@@ -211,13 +212,13 @@ fn parse_duration_ns(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// Reads oha's JSON. Adds messages for the user to `warnings`.
+/// Reads oha's JSON. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
 /// its location.
-pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read_oha(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let summary = root.require("summary")?;
     let seconds = |node: &JsonNode<'_>, key: &str| -> Result<Option<f64>> {
@@ -249,7 +250,7 @@ pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result
     let errors = root.require("errorDistribution")?;
     let counts = errors.members().filter_map(|(_, count)| count.as_f64());
     load.errors = Some(counts.fold(0.0, |sum, count| sum + count));
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
 #[cfg(test)]
@@ -265,7 +266,8 @@ mod tests {
             "{HEY}  [200]\t30 responses\n\nError distribution:\n  [10]\tGet \"http://a/\": EOF\n\n"
         );
         let mut warnings = Vec::new();
-        let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();
+        let file = InputFile::new("h", text.as_bytes());
+        let session = read_hey_oha(&file, &mut warnings).unwrap().remove(0);
         let run = &session.runs[0];
         assert_eq!(run.value_of("requests_per_second"), Some(600.0));
         assert_eq!(run.value_of("http_errors"), Some(10.0));
@@ -276,7 +278,8 @@ mod tests {
     fn a_load_without_answers_is_a_failure_with_the_number_of_errors() {
         let text = format!("{HEY}\nError distribution:\n  [12]\tGet: EOF\n  [8]\tGet: refused\n\n");
         let mut warnings = Vec::new();
-        let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();
+        let file = InputFile::new("h", text.as_bytes());
+        let session = read_hey_oha(&file, &mut warnings).unwrap().remove(0);
         assert!(session.runs.is_empty());
         assert_eq!(session.failures[0].cause.to_string(), "no request was answered (20 errors)");
         assert_eq!(warnings, [""; 0]);
@@ -292,7 +295,8 @@ mod tests {
     fn json_of_older_versions_of_autocannon_is_read() {
         let bytes = AUTOCANNON_2.as_bytes();
         assert!(recognizes_autocannon(&JsonContent::new(bytes)));
-        let session = read_autocannon("a", bytes, &mut Vec::new()).unwrap();
+        let file = InputFile::new("a", bytes);
+        let session = read_autocannon(&file, &mut Vec::new()).unwrap().remove(0);
         let value = |metric: &str| session.runs[0].value_of(metric);
         assert_eq!(value("throughput"), Some(1476.0));
         assert_eq!(value("latency_p75"), Some(4e6));

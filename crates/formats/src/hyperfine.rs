@@ -16,13 +16,12 @@ use speedwell_model::{
 /// Note on the first run of a command. The mean CPU times of all runs are stored in this run.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
 
-/// Reads a whole file. Adds messages for the user to `warnings`.
+/// Reads a whole file. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or if a value is missing or has the wrong type. The message names
 /// the location of the error.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let label = file.label;
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let nodes = JsonNode::from_root(&parsed).require("results")?.elements()?;
     let results = nodes.iter().map(HyperfineResult::read).collect::<Result<Vec<_>>>()?;
@@ -41,19 +40,18 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         details: result.details.clone(),
         content: result,
     });
-    let mut remarks = Vec::new();
-    let listed = distinguish_results(listed.collect(), &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    for ListedResult { case, content: result, .. } in listed {
+    for ListedResult { case, content: result, .. } in
+        distinguish_results(listed.collect(), remarks)?
+    {
         result.add_runs(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
-            warnings.push(format!(
-                "'{label}': every time of '{}' is 0, because the command takes less time than the start of the shell, which hyperfine subtracts; measure it with --shell=none",
+            remarks.push(format!(
+                "every time of '{}' is 0, because the command takes less time than the start of the shell, which hyperfine subtracts; measure it with --shell=none",
                 result.command
             ));
         }
     }
-    Ok(vec![imported.into_session(label, Environment::default(), None)?])
+    Ok(vec![imported.into_session(file.label, Environment::default(), None)?])
 }
 
 struct HyperfineResult {

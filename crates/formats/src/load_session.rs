@@ -13,7 +13,7 @@
 
 use crate::foreign::json::{self, JsonContent};
 use crate::load_report::{LoadReport, percentile_metric};
-use crate::session_builder::{ONLY_VARIANT, SessionBuilder};
+use crate::session_builder::{InputFile, ONLY_VARIANT, SessionBuilder};
 use anyhow::{Context, Result, bail, ensure};
 use indexmap::IndexSet;
 use serde::Deserialize;
@@ -29,20 +29,19 @@ use speedwell_model::{
 use std::sync::Arc;
 
 /// Builds a session from loads, in the order of their execution. `label` is the user's name for
-/// these loads. The caller fills in command line, tags, environment, order and seed.
+/// these loads. The caller fills in command line, tags, environment, order and seed. Adds messages
+/// for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if there are no loads.
-pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
+pub fn load_session(label: &str, loads: &[LoadRun], remarks: &mut Vec<String>) -> Result<Session> {
     let mut imported = SessionBuilder::default();
     let variants = LoadVariants::from_loads(loads);
     let mut ordered: Vec<&LoadRun> = loads.iter().collect();
     ordered.sort_by_key(|load| load.slot);
-    let mut remarks = Vec::new();
     for load in &ordered {
-        add_load(load, variants.as_ref(), &mut imported, &mut remarks)?;
+        add_load(load, variants.as_ref(), &mut imported, remarks)?;
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let first_ms = loads.iter().map(|load| load.measured.began_epoch_ms).min();
     let began = first_ms.and_then(|ms| i64::try_from(ms).ok());
     let mut session = imported.into_session(label, Environment::default(), began)?;
@@ -151,9 +150,9 @@ pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
 ///
 /// # Errors
 /// Fails like [`read_loads`].
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let session = load_session(label, &read_loads(bytes)?, warnings)?;
-    Ok(Session { state: SessionState::Imported, ..session })
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let session = load_session(file.label, &read_loads(file.bytes)?, remarks)?;
+    Ok(vec![Session { state: SessionState::Imported, ..session }])
 }
 
 /// Percentiles that become metrics, in percent and in millionths.

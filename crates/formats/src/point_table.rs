@@ -36,14 +36,13 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// Reads a whole table. Rows with the same time, commit, branch and machine form a session. Adds
-/// messages about dropped content to `warnings`.
+/// messages about dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if no row can be read (the message names the line of the first error), a quote is not
 /// closed, or the direction of a metric is unknown.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = require_utf8(file.bytes)?;
-    let mut remarks = Vec::new();
     let (complete_lines, last_line) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
     if !last_line.trim().is_empty() {
         let cut = "its last line has no newline and was left out; it may be cut short";
@@ -54,7 +53,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut rows = parse_rows(complete_lines, columns.separator)?.split_off(1);
     let mut left_out = DroppedEntries::default();
     rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());
-    columns.classify_columns(&rows, &mut remarks);
+    columns.classify_columns(&rows, remarks);
     let mut table = TableReader {
         metrics: (columns.metrics.iter())
             .map(|column| {
@@ -79,7 +78,6 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         1 => Some("1 cell without a number was left out".to_owned()),
         count => Some(format!("{count} cells without a number were left out")),
     });
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     build_sessions(points, &table.keys, &table.metrics, file.label)
 }
 
@@ -528,8 +526,8 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "'out/join.csv': the column 'note' contains no numbers and was left out",
-                "'out/join.csv': 1 cell without a number was left out"
+                "the column 'note' contains no numbers and was left out",
+                "1 cell without a number was left out"
             ]
         );
     }
@@ -570,8 +568,7 @@ mod tests {
             ("2026-01-31,,5", "line 3: the commit is missing"),
             ("soon,c2,5", "line 3: cannot parse time 'soon'"),
         ] {
-            let expected =
-                format!("'out/join.csv': an entry that cannot be read was left out: {mistake}");
+            let expected = format!("an entry that cannot be read was left out: {mistake}");
             assert_eq!(error_message(row), expected);
         }
         // After an unclosed quote, no later line can be parsed.
@@ -614,9 +611,7 @@ mod tests {
         assert_eq!(found, [None, None]);
         assert_eq!(
             warnings,
-            [
-                "'out/join.csv': the column 'ops' was left out: its commas may separate thousands or decimals"
-            ]
+            ["the column 'ops' was left out: its commas may separate thousands or decimals"]
         );
     }
 

@@ -26,12 +26,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
     file.has_key(1, "benchmarks") && file.has_key(3, "runs")
 }
 
-/// Reads a whole file. Adds messages about dropped content to `warnings`.
+/// Reads a whole file. Adds messages about dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing, unknown or of the wrong type. The message
 /// names the value.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     if let Some(version) = root.get("version") {
@@ -54,11 +54,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
             content: benchmark,
         });
     }
-    let mut remarks = Vec::new();
-    let listed = distinguish_results(listed, &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     let mut imported = SessionBuilder::default();
-    for result in listed {
+    for result in distinguish_results(listed, remarks)? {
         add_benchmark(&result.content, &result.case, root.get("metadata"), &mut imported)?;
     }
     let environment = read_environment(root.get("metadata"))?;

@@ -56,26 +56,26 @@ pub fn recognizes_catch2(file: &JsonContent<'_>) -> bool {
 }
 
 /// Reads a file with `parse`, for formats in which a file contains the results of a single process.
-/// Adds messages for the user to `warnings`.
+/// Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if `parse` does, or if there are no results.
 pub fn read_with(
     file: &InputFile<'_>,
     parse: impl FnOnce(&[u8]) -> Result<Vec<ReportedResult>>,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
-    build_session(file, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, Environment::default(), None, remarks)
 }
 
-/// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `warnings`.
+/// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JMH JSON; the message names the location.
-pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read_jmh(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let benchmarks = jmh::read_forks(file.bytes)?.into_iter();
-    build_session(file, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, Environment::default(), None, remarks)
 }
 
 /// Names the benchmark of a session from a `sample.json` of criterion. `description` is the content
@@ -95,45 +95,43 @@ pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads output of Rust's built-in benchmarks. Adds messages for the user to `warnings`.
+/// Reads output of Rust's built-in benchmarks. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let sessions = read_with(file, rust::read_libtest, warnings)?;
+pub fn read_libtest(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let sessions = read_with(file, rust::read_libtest, remarks)?;
     if rust::is_libtest_cut_short(file.bytes) {
-        warnings.push(format!(
-            "'{}': the line 'test result' is missing at the end, so results may be missing",
-            file.label
-        ));
+        remarks.push(
+            "the line 'test result' is missing at the end, so results may be missing".to_owned(),
+        );
     }
     Ok(sessions)
 }
 
-/// Reads output of divan. Adds messages for the user to `warnings`.
+/// Reads output of divan. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read_divan(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let mut results = rust::read_divan(file.bytes)?;
     let rows = results.len();
     results.retain(|result| result.cause.is_some() || !result.samples.is_empty());
     if results.len() < rows || rust::is_divan_cut_short(file.bytes) {
-        warnings
-            .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
+        remarks.push("its tree is incomplete, so results may be missing".to_owned());
     }
-    read_with(file, |_| Ok(results), warnings)
+    read_with(file, |_| Ok(results), remarks)
 }
 
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
-/// Adds messages for the user to `warnings`.
+/// Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or no benchmark can be read; the message names the location of
 /// the first error.
 pub fn read_pytest_benchmark(
     file: &InputFile<'_>,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -145,8 +143,7 @@ pub fn read_pytest_benchmark(
         let name = node.text_of("fullname")?.unwrap_or_default();
         results.push(vec![ReportedResult { case: Some(Case::new(name, Vec::new())), ..reported }]);
     }
-    let remark = left_out.into_warning(results.is_empty())?;
-    warnings.extend(remark.map(|remark| format!("'{}': {remark}", file.label)));
+    remarks.extend(left_out.into_warning(results.is_empty())?);
     let machine = root.get("machine_info");
     let text =
         |key: &str| -> Option<String> { Some(machine.as_ref()?.text_of(key).ok()??.to_owned()) };
@@ -158,7 +155,7 @@ pub fn read_pytest_benchmark(
         ..MeasuredProgram::default()
     }));
     let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
-    build_session(file, results.into_iter(), environment, began, warnings)
+    build_session(file, results.into_iter(), environment, began, remarks)
 }
 
 /// Builds the session. Each item of `benchmarks` contains the results of one benchmark, one result
@@ -168,14 +165,11 @@ fn build_session(
     benchmarks: impl Iterator<Item = Vec<ReportedResult>>,
     environment: Environment,
     started_unix_ms: Option<i64>,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
-    let mut remarks = Vec::new();
-    let results =
-        distinguish_results(benchmarks.filter_map(list_benchmark).collect(), &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
+    let listed = benchmarks.filter_map(list_benchmark).collect();
     let mut imported = SessionBuilder::default();
-    for ListedResult { case, content, .. } in results {
+    for ListedResult { case, content, .. } in distinguish_results(listed, remarks)? {
         content.into_iter().for_each(|process| add_process(&mut imported, &case, process));
     }
     Ok(vec![imported.into_session(file.label, environment, started_unix_ms)?])

@@ -33,12 +33,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 const ROW_KEYS: [&str; 6] =
     ["real_time", "cpu_time", "time_unit", "run_name", "run_type", "error_occurred"];
 
-/// Reads a whole file. Adds messages for the user to `warnings`.
+/// Reads a whole file. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, has an unsupported schema version, or has a missing or invalid
 /// value; the message names the location of the value.
-pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(input: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let file = GoogleBenchmarkFile::read(input.bytes)?;
     let context = JsonNode::at_location("context".to_owned(), &file.context);
     let mut reading =
@@ -56,13 +56,11 @@ pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Ses
             content: rows,
         })
         .collect();
-    let mut remarks = Vec::new();
-    for result in distinguish_results(listed, &mut remarks)? {
+    for result in distinguish_results(listed, remarks)? {
         reading.add_benchmark(result.case, &result.content);
     }
     remarks.extend(reading.warnings());
     remarks.extend(context_warnings(&context));
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", input.label)));
     let environment = read_environment(&context, ONLY_VARIANT)?;
     let imported = reading.imported;
     Ok(vec![imported.into_session(input.label, environment, started_unix_ms(&context))?])

@@ -30,14 +30,14 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 
 /// Reads all tables of figures. Tables of one section form a group if they have the same columns
 /// and share at least half of the rows of the smaller table. Each group becomes a session. Adds
-/// messages about assumptions and dropped content to `warnings`.
+/// messages about assumptions and dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no table of figures.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = crate::foreign::require_utf8(file.bytes)?;
     let (tables, cut) = layout::parse_tables(text);
-    let mut remarks: Vec<String> = cut.into_iter().collect();
+    remarks.extend(cut);
     let mut groups: Vec<Vec<FigureTable>> = Vec::new();
     for table in all_figure_tables(&tables) {
         match groups.iter_mut().find(|group| is_same_group(&group[0], &table)) {
@@ -53,11 +53,10 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     );
     let mut sessions = Vec::new();
     for mut group in groups {
-        infer_byte_unit(&mut group, &mut remarks);
+        infer_byte_unit(&mut group, remarks);
         remarks.extend(group.iter().flat_map(|table| table.remarks.clone()));
         sessions.push(join_tables(file.label, &group));
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     Ok(sessions)
 }
 
@@ -469,7 +468,7 @@ mod tests {
             ] {
                 assert_eq!(run.value_of(metric), Some(value), "{columns}: {metric}");
             }
-            assert_eq!(warnings, ["'f': latency has no unit and is read as ms"]);
+            assert_eq!(warnings, ["latency has no unit and is read as ms"]);
         }
     }
 
@@ -478,7 +477,7 @@ mod tests {
         let (session, warnings) =
             read_text(&sample_table("# A", "Requests/s | p75 (ms) | errors", "9 | 2 | 0"));
         assert_eq!(session.runs[0].value_of("latency_p75"), Some(2e6));
-        assert_eq!(warnings, ["'f': the column 'errors' is left out: its meaning is unknown"]);
+        assert_eq!(warnings, ["the column 'errors' is left out: its meaning is unknown"]);
     }
 
     #[test]
@@ -504,7 +503,7 @@ mod tests {
         assert_eq!(session.runs.len(), 2);
         assert_eq!(
             warnings,
-            ["'f': 'one' appears in several rows of one table; they count as its runs"]
+            ["'one' appears in several rows of one table; they count as its runs"]
         );
     }
 }

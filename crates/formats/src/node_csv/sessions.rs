@@ -15,11 +15,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Reads a whole file. Adds messages about dropped content to `warnings`.
+/// Reads a whole file. Adds messages about dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if the file has no rows, or a configuration that is not a list of `name=value`.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let label = file.label;
     let mut reader = RowReader::new(file.bytes);
     let mut collected =
@@ -29,22 +29,14 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         collected.add_row(&row).with_context(|| format!("row {number} of '{label}'"))?;
     }
     ensure!(!collected.variants.is_empty(), "'{label}' has a header but no results");
-    let remarks: Vec<String> = reader
-        .skipped
-        .warning()
-        .into_iter()
-        .chain(collected.warning())
-        // The Node.js scripts terminate every line, so an unterminated last line may have lost
-        // digits.
-        .chain(
-            (!file.bytes.ends_with(b"\n"))
-                .then(|| "its last line has no newline, so it may be cut short".to_owned()),
-        )
-        .map(|remark| format!("'{label}': {remark}"))
-        .collect();
-    let session = collected.into_session(label, remarks.first().cloned());
-    warnings.extend(remarks);
-    Ok(vec![session])
+    remarks.extend(reader.skipped.warning());
+    remarks.extend(collected.warning());
+    // The Node.js scripts terminate every line, so an unterminated last line may have lost digits.
+    if !file.bytes.ends_with(b"\n") {
+        remarks.push("its last line has no newline, so it may be cut short".to_owned());
+    }
+    let remark = remarks.first().map(|remark| format!("'{label}': {remark}"));
+    Ok(vec![collected.into_session(label, remark)])
 }
 
 #[derive(Default)]
