@@ -12,7 +12,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::changes::insert_change;
+use super::changes::{StoredChange, insert_change};
 use super::database::{Database, sql, sql_params};
 use super::lines::{insert_line, read_revision};
 use super::points::{PROJECT, read_series_key, upsert_revision, upsert_series};
@@ -136,18 +136,15 @@ impl<R: BufRead> BackupLines<R> {
 
     fn advance_line(&mut self) -> anyhow::Result<()> {
         let mut text = String::new();
-        loop {
+        while text.trim().is_empty() {
             text.clear();
             self.number += 1;
             if self.reader.read_line(&mut text)? == 0 {
-                self.next = None;
-                return Ok(());
-            }
-            if !text.trim().is_empty() {
-                self.next = Some(text);
-                return Ok(());
+                break;
             }
         }
+        self.next = Some(text).filter(|text| !text.is_empty());
+        Ok(())
     }
 
     /// Returns the next project and whether it is public; `None` at the end.
@@ -302,21 +299,12 @@ impl Store {
             |row| row.get(0),
         )?;
         for number in numbers {
-            let found = self.find_change(number)?;
-            let series = self.find_series(found.series)?;
+            let StoredChange { change, series, branch } = self.find_change(number)?;
+            let series = self.find_series(series)?;
             let sql = sql!("SELECT id FROM session WHERE number = $1");
-            let confirmed_by = found.change.confirmed_by;
-            let confirmed_by =
-                self.query_first(sql, sql_params![confirmed_by], |row| row.get(0))?;
-            write_line(
-                out,
-                &BackupLine::Change {
-                    series,
-                    branch: found.branch,
-                    change: found.change,
-                    confirmed_by,
-                },
-            )?;
+            let params = sql_params![change.confirmed_by];
+            let confirmed_by = self.query_first(sql, params, |row| row.get(0))?;
+            write_line(out, &BackupLine::Change { series, branch, change, confirmed_by })?;
         }
         Ok(())
     }

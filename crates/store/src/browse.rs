@@ -23,8 +23,7 @@ impl Store {
     /// Fails like [`Store::open_to_read`].
     pub fn open_to_view(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_to_read(path)?;
-        let refused = store.database.set_read_only();
-        refused.map_err(|error| store.explain_error(error))?;
+        store.explain(store.database.set_read_only())?;
         Ok(store)
     }
 
@@ -35,8 +34,7 @@ impl Store {
     /// Fails like [`Store::open_to_read`].
     pub fn open_to_watch(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_to_view(path)?;
-        let result = store.database.subscribe();
-        result.map_err(|error| store.explain_error(error))?;
+        store.explain(store.database.subscribe())?;
         Ok(store)
     }
 
@@ -45,8 +43,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn wait_for_change(&self, timeout: Duration) -> anyhow::Result<()> {
-        let result = self.database.wait_for_change(timeout);
-        result.map_err(|error| self.explain_error(error))
+        self.explain(self.database.wait_for_change(timeout))
     }
 
     /// Returns a number that changes whenever another connection changes the database.
@@ -54,8 +51,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn data_version(&self) -> anyhow::Result<i64> {
-        let version = self.database.data_version();
-        version.map_err(|error| self.explain_error(error))
+        self.explain(self.database.data_version())
     }
 
     /// Returns the numbers of the sessions that have a run of a wanted case. `is_wanted` decides by
@@ -103,78 +99,36 @@ impl Store {
         let session: Option<(Option<String>, Option<i64>)> =
             self.query_first(sql, sql_params![number], read)?;
         let (branch, machine) = session.unwrap_or_default();
-        let neighbors = match branch {
-            Some(branch) => self.neighbors_on_branch(number, &branch, machine)?,
-            None => self.neighbors_without_branch(number, machine)?,
-        };
-        Ok(neighbors.unwrap_or_default())
-    }
-
-    fn neighbors_on_branch(
-        &self,
-        number: i64,
-        branch: &str,
-        machine: Option<i64>,
-    ) -> anyhow::Result<Option<[Option<i64>; 2]>> {
         let sql = sql!(
-            "SELECT (SELECT number FROM (
-                         SELECT session AS number FROM origin
-                         WHERE branch = $1 AND session < $2
-                         ORDER BY session DESC LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $2))
-                     ORDER BY number DESC LIMIT 1),
-                    (SELECT number FROM (
-                         SELECT session AS number FROM origin
-                         WHERE branch = $1 AND session > $2
-                         ORDER BY session LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $2))
-                     ORDER BY number LIMIT 1)"
+            "SELECT number FROM (
+                 SELECT * FROM (SELECT session AS number FROM origin
+                                WHERE branch = $1 AND session < $2
+                                ORDER BY session DESC LIMIT 1000) AS earlier_on_branch
+                 UNION ALL
+                 SELECT * FROM (SELECT session FROM origin
+                                WHERE branch = $1 AND session > $2
+                                ORDER BY session LIMIT 1000) AS later_on_branch
+                 UNION ALL
+                 SELECT * FROM (SELECT number FROM session
+                                WHERE CAST($1 AS TEXT) IS NULL AND number < $2
+                                ORDER BY number DESC LIMIT 1000) AS earlier
+                 UNION ALL
+                 SELECT * FROM (SELECT number FROM session
+                                WHERE CAST($1 AS TEXT) IS NULL AND number > $2
+                                ORDER BY number LIMIT 1000) AS later) AS near
+             WHERE (SELECT branch FROM origin WHERE session = near.number)
+                 IS NOT DISTINCT FROM CAST($1 AS TEXT)
+             AND (SELECT machine FROM session_machine WHERE session = near.number)
+                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+             AND EXISTS (
+                 SELECT 1 FROM session_case WHERE session = near.number AND benchmark_case IN (
+                     SELECT benchmark_case FROM session_case WHERE session = $2))"
         );
-        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
-        self.query_first(sql, sql_params![branch, number, machine], read)
-    }
-
-    fn neighbors_without_branch(
-        &self,
-        number: i64,
-        machine: Option<i64>,
-    ) -> anyhow::Result<Option<[Option<i64>; 2]>> {
-        let sql = sql!(
-            "SELECT (SELECT number FROM (
-                         SELECT number FROM session WHERE number < $1
-                         ORDER BY number DESC LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $1))
-                     ORDER BY number DESC LIMIT 1),
-                    (SELECT number FROM (
-                         SELECT number FROM session WHERE number > $1
-                         ORDER BY number LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $1))
-                     ORDER BY number LIMIT 1)"
-        );
-        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
-        self.query_first(sql, sql_params![number, machine], read)
+        let near: Vec<i64> =
+            self.query_rows(sql, sql_params![&branch, number, machine], |row| row.get(0))?;
+        let earlier = near.iter().copied().filter(|near| *near < number).max();
+        let later = near.iter().copied().filter(|near| *near > number).min();
+        Ok([earlier, later])
     }
 
     /// Whether two sessions have a case in common.

@@ -70,7 +70,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn forge_setting(&self) -> anyhow::Result<Option<ForgeSetting>> {
-        let found = read_forge(&self.database).map_err(|error| self.explain_error(error))?;
+        let found = self.explain(read_forge(&self.database))?;
         found.map(|text| parse_json(&text)).transpose()
     }
 
@@ -131,9 +131,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn has_due_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
-        Ok(next_due_job(&self.database, now_unix_ms)
-            .map_err(|error| self.explain_error(error))?
-            .is_some())
+        Ok(self.explain(next_due_job(&self.database, now_unix_ms))?.is_some())
     }
 
     /// Claims the next comment that is due. The claim expires after two minutes.

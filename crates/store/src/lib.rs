@@ -182,8 +182,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn wait_for_disk(&self) -> anyhow::Result<()> {
-        let result = self.database.wait_for_disk();
-        result.map_err(|error| self.explain_error(error))
+        self.explain(self.database.wait_for_disk())
     }
 
     /// Creates a store in memory (`--no-save`). It is lost when the process exits.
@@ -210,8 +209,12 @@ impl Store {
         }
     }
 
-    /// Converts a database error into an error with a message for the user. Used with `map_err`.
-    pub(crate) fn explain_error(&self, error: Error) -> anyhow::Error {
+    /// Converts a database error into an error with a message for the user.
+    pub(crate) fn explain<T>(&self, result: Result<T, Error>) -> anyhow::Result<T> {
+        result.map_err(|error| self.explain_error(error))
+    }
+
+    fn explain_error(&self, error: Error) -> anyhow::Error {
         if let Error::Content(error) = error {
             return self.to_user_error(error);
         }
@@ -249,14 +252,12 @@ impl StoreErrorKind {
 /// Returns an address without its password and options, for messages.
 fn redact_address(address: &str) -> String {
     let address = address.split_once('?').map_or(address, |(target, _)| target);
-    match address.split_once("://") {
-        Some((kind, remainder)) => match remainder.rsplit_once('@') {
-            Some((login, target)) => {
-                let user = login.split(':').next().unwrap_or_default();
-                format!("{kind}://{user}@{target}")
-            }
-            None => address.to_owned(),
-        },
+    let parts = address.split_once("://").and_then(|(kind, remainder)| {
+        let (login, target) = remainder.rsplit_once('@')?;
+        Some((kind, login.split(':').next()?, target))
+    });
+    match parts {
+        Some((kind, user, target)) => format!("{kind}://{user}@{target}"),
         None => address.to_owned(),
     }
 }

@@ -78,8 +78,7 @@ impl Store {
             sql_params![name],
         )?;
         let project = self.find_project(name)?.context("the project was removed")?;
-        let result = self.database.make_schema(project.number);
-        result.map_err(|error| self.explain_error(error))?;
+        self.explain(self.database.make_schema(project.number))?;
         Store::open(&self.project_path(&project)?)?;
         Ok(project)
     }
@@ -103,7 +102,8 @@ impl Store {
         path.with_extension("projects")
     }
 
-    /// Returns the path or address of a project's tables, for [`Store::open`].
+    /// Returns the path or address of a project's tables, for [`Store::open`]: a path such as
+    /// `results.projects/core.db` for `results.db`.
     ///
     /// # Errors
     /// Fails if the schema of the server's address cannot be queried.
@@ -111,12 +111,11 @@ impl Store {
         if project.number == 1 {
             return Ok(self.path.clone());
         }
-        let schema = self.database.schema_name(project.number);
-        match (Store::server_address(&self.path), schema) {
-            (Some(address), Ok(schema)) => Ok(PathBuf::from(address_of_schema(address, &schema))),
-            (Some(_), Err(error)) => Err(self.explain_error(error)),
-            (None, _) => Ok(project_file(&self.path, &project.name)),
-        }
+        let Some(address) = Store::server_address(&self.path) else {
+            return Ok(Store::projects_folder(&self.path).join(format!("{}.db", project.name)));
+        };
+        let schema = self.explain(self.database.schema_name(project.number))?;
+        Ok(address_of_schema(address, &schema).into())
     }
 }
 
@@ -124,34 +123,16 @@ fn read_project(row: SqlRow<'_>) -> Result<StoredProject, super::database::Error
     Ok(StoredProject { number: row.get(0)?, name: row.get(1)?, is_public: row.get(2)? })
 }
 
-/// Returns the path of a project's file, such as `results.projects/core.db` for `results.db`.
-fn project_file(path: &Path, name: &str) -> PathBuf {
-    Store::projects_folder(path).join(format!("{name}.db"))
-}
-
 /// Returns the address with an option that makes `schema` the search path. The option comes after
 /// all others, because the server uses the last search path that is given.
 fn address_of_schema(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
-    let Some((base, options)) = address.split_once('?') else {
-        return format!("{address}?options={option}");
+    let Some(start) = address.rfind("?options=").max(address.rfind("&options=")) else {
+        let separator = if address.contains('?') { '&' } else { '?' };
+        return format!("{address}{separator}options={option}");
     };
-    let mut has_options = false;
-    let mut parts: Vec<String> = options
-        .split('&')
-        .map(|part| {
-            if part.starts_with("options=") {
-                has_options = true;
-                format!("{part}%20{option}")
-            } else {
-                part.to_owned()
-            }
-        })
-        .collect();
-    if !has_options {
-        parts.push(format!("options={option}"));
-    }
-    format!("{base}?{}", parts.join("&"))
+    let end = address[start + 1..].find('&').map_or(address.len(), |length| start + 1 + length);
+    format!("{}%20{option}{}", &address[..end], &address[end..])
 }
 
 #[cfg(test)]

@@ -200,8 +200,7 @@ impl Store {
         params: &[SqlParam<'_>],
         read: impl FnOnce(SqlRow<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<Option<T>> {
-        let first = self.database.query_first(statement, params, read);
-        first.map_err(|error| self.explain_error(error))
+        self.explain(self.database.query_first(statement, params, read))
     }
 
     /// Returns the rows of a query.
@@ -211,8 +210,7 @@ impl Store {
         params: &[SqlParam<'_>],
         read: impl FnMut(SqlRow<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<C> {
-        let rows = self.database.query(statement, params, read);
-        rows.map_err(|error| self.explain_error(error))
+        self.explain(self.database.query(statement, params, read))
     }
 
     /// Executes one statement in a transaction of its own.

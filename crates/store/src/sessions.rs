@@ -41,7 +41,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn find_by_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
-        find_number_by_id(&self.database, id).map_err(|error| self.explain_error(error))
+        self.explain(find_number_by_id(&self.database, id))
     }
 
     /// Adds a profile to a session, replacing an earlier one of the same case and variant.

@@ -268,8 +268,7 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn upload_status(&self, id: &str) -> anyhow::Result<Option<UploadStatus>> {
-        let found = find_status(&self.database, id);
-        found.map_err(|error| self.explain_error(error))
+        self.explain(find_status(&self.database, id))
     }
 
     /// Returns the digest of a stored session: the digest of the uploaded lines or, if the session
@@ -278,9 +277,7 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, or on database errors.
     pub fn session_digest(&self, number: i64) -> anyhow::Result<SessionDigest> {
-        let sent =
-            sent_digest(&self.database, number).map_err(|error| self.explain_error(error))?;
-        match sent {
+        match self.explain(sent_digest(&self.database, number))? {
             Some(digest) => Ok(digest),
             None => {
                 let mut lines = Vec::new();

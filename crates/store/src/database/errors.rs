@@ -74,7 +74,7 @@ impl Error {
 }
 
 /// Classifies the error by whether a retry may help.
-fn sqlite_error_kind(error: &rusqlite::Error) -> StoreErrorKind {
+pub(super) fn sqlite_error_kind(error: &rusqlite::Error) -> StoreErrorKind {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreErrorKind::DiskFull,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Unavailable,

@@ -2,14 +2,12 @@
 //!
 //! Decides how a file is opened, how its owner is recognized, and how its tables are migrated.
 
-use super::errors::explain_sqlite_error;
-use super::{Error, SqlParam, SqlStatement, TransactionPurpose};
+use super::errors::{explain_sqlite_error, sqlite_error_kind};
+use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
 use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
 use anyhow::bail;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{
-    CachedStatement, Connection, ErrorCode, OpenFlags, ToSql, Transaction, TransactionBehavior,
-};
+use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, TransactionBehavior};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -283,16 +281,15 @@ fn retry_while_busy<T>(
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(error) if is_busy(&error) && begun.elapsed() < timeout => {
+            Err(error)
+                if sqlite_error_kind(&error) == StoreErrorKind::Unavailable
+                    && begun.elapsed() < timeout =>
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             result => return result,
         }
     }
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 #[cfg(test)]
