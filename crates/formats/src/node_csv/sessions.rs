@@ -4,7 +4,7 @@
 //! because the Node.js scripts start a new process for every row.
 
 use crate::node_csv::reader::{CsvRow, RowReader};
-use crate::node_csv::{CsvLayout, javascript, rows};
+use crate::node_csv::{self, CsvLayout, MeasuredRate, javascript};
 use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::{
@@ -215,13 +215,13 @@ impl<'a> RowWriter<'a> {
         }
         let is_throughput = |sample: &&Sample| &*sample.metric == Metric::THROUGHPUT;
         for sample in run.samples.iter().filter(is_throughput) {
-            let measured = rows::MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns };
+            let measured = MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns };
             let row = match self.layout {
-                CsvLayout::Run => rows::format_run_row(name, values, measured),
+                CsvLayout::Run => node_csv::format_run_row(name, values, measured),
                 CsvLayout::Compare => {
-                    rows::format_compare_row(&run.variant, name, values, measured)
+                    node_csv::format_compare_row(&run.variant, name, values, measured)
                 }
-                CsvLayout::Scatter { .. } => rows::format_scatter_row(name, values, measured),
+                CsvLayout::Scatter { .. } => node_csv::format_scatter_row(name, values, measured),
             };
             self.out.write_all(row.as_bytes())?;
         }
@@ -241,9 +241,9 @@ impl<'a> RowWriter<'a> {
             return Ok(());
         }
         let header = match self.layout {
-            CsvLayout::Run => rows::RUN_HEADER.to_owned(),
-            CsvLayout::Compare => rows::COMPARE_HEADER.to_owned(),
-            CsvLayout::Scatter { .. } => rows::format_scatter_header(first),
+            CsvLayout::Run => node_csv::RUN_HEADER.to_owned(),
+            CsvLayout::Compare => node_csv::COMPARE_HEADER.to_owned(),
+            CsvLayout::Scatter { .. } => node_csv::format_scatter_header(first),
         };
         Ok(self.out.write_all(header.as_bytes())?)
     }
