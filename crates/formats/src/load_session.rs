@@ -99,8 +99,9 @@ fn add_load(
     }
     if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
-        let reason = "no request succeeded".to_owned();
-        imported.add_failure(&case, FailureCause::Invalid { reason }, replay_command(load));
+        // The replay contains only the address, because the other options are unknown here.
+        let replay = format!("speedwell load {}", speedwell_model::quote(&load.url));
+        imported.add_failure(&case, FailureCause::invalid("no request succeeded"), replay);
         return Ok(());
     }
     report.add_to(imported, remarks);
@@ -109,19 +110,12 @@ fn add_load(
     run.variant = variants.map_or(ONLY_VARIANT, |_| load.label.as_str()).into();
     (run.slot, run.block) = (load.slot, load.round);
     run.started_unix_ms = i64::try_from(load.measured.began_epoch_ms).unwrap_or(0);
-    let warnings = load.warnings.iter();
-    run.notes.extend(warnings.cloned());
+    run.notes.extend_from_slice(&load.warnings);
     let mut stored = load.clone();
     // Per-request rows belong in a separate file, not in every copy of a session.
     stored.measured.rows.clear();
     run.load = Some(Arc::from(serde_json::to_string(&stored)?));
     Ok(())
-}
-
-/// Returns a command that repeats the load. It contains only the address, because the other options
-/// are unknown here.
-fn replay_command(load: &LoadRun) -> String {
-    format!("speedwell load {}", speedwell_model::quote(&load.url))
 }
 
 /// The part of a load report's JSON that is read.

@@ -20,6 +20,9 @@ use speedwell_model::{Case, CodeOrigin, Environment, Metric, Session};
 use std::collections::HashSet;
 use std::path::Path;
 
+/// Name of the format in the ids of sessions.
+const FORMAT: &str = "points over time";
+
 /// Cell separators, in the order in which they are tried until a header has the required columns.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
@@ -85,12 +88,12 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
 /// column, they become different cases. Rows that do not differ become runs of the same case.
 fn build_sessions(
     mut points: Vec<ListedResult<RowValues>>,
-    keys: &IndexMap<[String; 5], PointKey>,
+    keys: &IndexMap<String, PointKey>,
     metrics: &[Metric],
     label: &str,
 ) -> Result<Vec<Session>> {
     add_distinguishing_parameters(&mut points);
-    let mut sessions_of_file = FileSessions::new("points over time");
+    let mut sessions_of_file = FileSessions::new(FORMAT);
     for point in points.into_iter().filter(|point| !point.content.is_empty()) {
         let imported = sessions_of_file.session_for(keys[point.measurement].clone());
         let samples = point
@@ -285,8 +288,8 @@ type RowValues = Vec<(usize, f64)>;
 struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
-    /// All points, by the facts that identify them.
-    keys: IndexMap<[String; 5], PointKey>,
+    /// All points, by the ids of their sessions.
+    keys: IndexMap<String, PointKey>,
     /// Number of cells without a number.
     missing_cells: usize,
     left_out: DroppedEntries,
@@ -370,15 +373,7 @@ impl TableReader {
     /// Returns the index of a point. All rows with the same time, revision, branch and machine
     /// share this index.
     fn point_index(&mut self, key: PointKey) -> usize {
-        let machine = key.environment.machine.clone();
-        let facts = [
-            key.suite.clone(),
-            key.key.clone(),
-            key.origin.revision.clone(),
-            key.origin.branch.clone().unwrap_or_default(),
-            machine.unwrap_or_default(),
-        ];
-        let entry = self.keys.entry(facts);
+        let entry = self.keys.entry(key.session_id(FORMAT));
         let index = entry.index();
         entry.or_insert(key);
         index

@@ -51,8 +51,6 @@ pub struct SessionBuilder {
     metrics: IndexMap<Arc<str>, Metric>,
     /// All cases by id, with the number of their runs.
     cases: HashMap<String, (Arc<Case>, u32)>,
-    /// Name of the only variant, which all runs share.
-    variant: Option<Arc<str>>,
     runs: Vec<Run>,
     failures: Vec<StepFailure>,
 }
@@ -72,8 +70,8 @@ impl SessionBuilder {
     /// Declares a metric and returns its name, which all samples share. The first metric is
     /// primary.
     pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
-        if let Some(name) = self.metric_name(&metric.name) {
-            return name;
+        if let Some((name, _)) = self.metrics.get_key_value(metric.name.as_str()) {
+            return name.clone();
         }
         let name: Arc<str> = metric.name.as_str().into();
         self.metrics.insert(name.clone(), metric);
@@ -83,11 +81,6 @@ impl SessionBuilder {
     /// Declares a metric, and creates a sample of it with a value only.
     pub fn metric_sample(&mut self, metric: Metric, value: f64) -> Sample {
         value_sample(&self.declare_metric(metric), value)
-    }
-
-    /// Returns the shared name of a metric that was declared before.
-    pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
-        self.metrics.get_key_value(name).map(|(name, _)| name.clone())
     }
 
     /// Adds a run.
@@ -102,12 +95,7 @@ impl SessionBuilder {
             wall_ns: process.wall_ns as u64,
             samples: process.samples,
             notes: process.notes,
-            ..Run::empty(
-                case.clone(),
-                self.variant.get_or_insert_with(|| ONLY_VARIANT.into()).clone(),
-                slot,
-                block,
-            )
+            ..Run::empty(case.clone(), ONLY_VARIANT, slot, block)
         });
     }
 
@@ -502,7 +490,7 @@ pub struct PointKey {
 
 impl PointKey {
     /// Returns the id of the session, derived from these facts and `format`.
-    fn session_id(&self, format: &str) -> String {
+    pub fn session_id(&self, format: &str) -> String {
         let machine = self.environment.machine.as_deref();
         let branch = self.origin.branch.as_deref();
         let facts = [

@@ -163,12 +163,8 @@ impl RowsReader<'_> {
 
     fn add_run(&mut self, case: Case, row: &GoogleBenchmarkRow, notes: Vec<String>) {
         let imported = &mut self.imported;
-        let samples = row.to_samples(|name| {
-            if let Some(name) = imported.metric_name(name) {
-                return name;
-            }
-            imported.declare_metric(google_benchmark::metric_for_name(name))
-        });
+        let samples =
+            row.to_samples(|name| imported.declare_metric(google_benchmark::metric_for_name(name)));
         let process = ImportedProcess {
             wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
             samples,

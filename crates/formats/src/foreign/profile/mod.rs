@@ -345,6 +345,62 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_that_differ_between_recordings_are_removed() {
+        let names = FrameNames::from_home(Path::new("/home/me/app/"));
+        for (raw, short) in [
+            ("JS:*fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
+            ("JS:~fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
+            ("JS:^ file:///home/me/app/m.mjs:1:1", "JS: m.mjs:1:1"),
+            ("LazyCompile:*fib /other/w.js:1:13", "JS:fib /other/w.js:1:13"),
+            ("JS:~require node:internal/modules/x:1:2", "JS:require node:modules/x:1:2"),
+            ("Eval:~ node:internal/net:1:1", "Eval:~ node:net:1:1"),
+            ("main+0x1f", "main"),
+            ("0x7f0183d98ca4", "[unknown]"),
+            ("[perf-4711.map]", "[jit]"),
+            ("inner_fetch.constprop.0", "inner_fetch"),
+            ("copy.isra.0.cold", "copy"),
+            ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
+            ("pthread_rwlock_rdlock@GLIBC_2.2.5", "pthread_rwlock_rdlock"),
+            ("$lists:map/2", "lists:map/2"),
+            ("v8::OldSpace::~OldSpace", "v8::OldSpace::~OldSpace"),
+            ("operator+", "operator+"),
+        ] {
+            assert_eq!(names.shorten_function(raw), short);
+            assert_eq!(names.shorten_function(short), short, "shortened twice");
+        }
+    }
+
+    #[test]
+    fn the_home_folder_defaults_to_the_common_folder_of_all_files() {
+        let names = FrameNames::from_home(Path::new("/home/me"));
+        let of =
+            |names: &FrameNames, files: &[&str]| names.or_infer_home(files.iter().copied()).home;
+        let none = FrameNames::default();
+        assert_eq!(of(&none, &["/p/a/x.js"]).as_deref(), Some("/p/a/"));
+        assert_eq!(of(&none, &["/p/a/x.js", "/p/ab/y.js"]).as_deref(), Some("/p/"));
+        assert_eq!(of(&none, &["/p/x.js", "/q/y.js"]), None);
+        assert_eq!(of(&none, &[]), None);
+        assert_eq!(of(&names, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));
+    }
+
+    #[test]
+    fn threads_lose_their_numbers_and_programs_do_not() {
+        let names = FrameNames::default();
+        for (raw, short) in [
+            ("2_scheduler", "scheduler"),
+            ("10_dirty_io_sch", "dirty_io_sch"),
+            ("worker-12", "worker"),
+            ("tokio-runtime-w", "tokio-runtime-w"),
+            ("node", "node"),
+            ("python3", "python3"),
+            ("7", "7"),
+            ("", ""),
+        ] {
+            assert_eq!(names.shorten_thread(raw), short);
+        }
+    }
+
+    #[test]
     fn text_that_is_read_and_written_again_is_the_same() {
         let text = "main;a b;(anonymous namespace)::c 12\nmain;d 3\n";
         let profile = read_folded(text, &FrameNames::default()).unwrap();
@@ -403,60 +459,5 @@ mod tests {
         assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "node 9 does not exist");
         assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));
         assert_eq!(broken(profile_text("[]", "[]", "[2]")), "it contains no samples");
-    }
-    #[test]
-    fn parts_that_differ_between_recordings_are_removed() {
-        let names = FrameNames::from_home(Path::new("/home/me/app/"));
-        for (raw, short) in [
-            ("JS:*fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
-            ("JS:~fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
-            ("JS:^ file:///home/me/app/m.mjs:1:1", "JS: m.mjs:1:1"),
-            ("LazyCompile:*fib /other/w.js:1:13", "JS:fib /other/w.js:1:13"),
-            ("JS:~require node:internal/modules/x:1:2", "JS:require node:modules/x:1:2"),
-            ("Eval:~ node:internal/net:1:1", "Eval:~ node:net:1:1"),
-            ("main+0x1f", "main"),
-            ("0x7f0183d98ca4", "[unknown]"),
-            ("[perf-4711.map]", "[jit]"),
-            ("inner_fetch.constprop.0", "inner_fetch"),
-            ("copy.isra.0.cold", "copy"),
-            ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
-            ("pthread_rwlock_rdlock@GLIBC_2.2.5", "pthread_rwlock_rdlock"),
-            ("$lists:map/2", "lists:map/2"),
-            ("v8::OldSpace::~OldSpace", "v8::OldSpace::~OldSpace"),
-            ("operator+", "operator+"),
-        ] {
-            assert_eq!(names.shorten_function(raw), short);
-            assert_eq!(names.shorten_function(short), short, "shortened twice");
-        }
-    }
-
-    #[test]
-    fn the_home_folder_defaults_to_the_common_folder_of_all_files() {
-        let names = FrameNames::from_home(Path::new("/home/me"));
-        let of =
-            |names: &FrameNames, files: &[&str]| names.or_infer_home(files.iter().copied()).home;
-        let none = FrameNames::default();
-        assert_eq!(of(&none, &["/p/a/x.js"]).as_deref(), Some("/p/a/"));
-        assert_eq!(of(&none, &["/p/a/x.js", "/p/ab/y.js"]).as_deref(), Some("/p/"));
-        assert_eq!(of(&none, &["/p/x.js", "/q/y.js"]), None);
-        assert_eq!(of(&none, &[]), None);
-        assert_eq!(of(&names, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));
-    }
-
-    #[test]
-    fn threads_lose_their_numbers_and_programs_do_not() {
-        let names = FrameNames::default();
-        for (raw, short) in [
-            ("2_scheduler", "scheduler"),
-            ("10_dirty_io_sch", "dirty_io_sch"),
-            ("worker-12", "worker"),
-            ("tokio-runtime-w", "tokio-runtime-w"),
-            ("node", "node"),
-            ("python3", "python3"),
-            ("7", "7"),
-            ("", ""),
-        ] {
-            assert_eq!(names.shorten_thread(raw), short);
-        }
     }
 }
