@@ -18,7 +18,7 @@ use super::lines::{insert_line, read_revision};
 use super::points::{PROJECT, read_series_key, upsert_revision, upsert_series};
 use super::read::parse_state;
 use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
-use super::uploads::{SessionDigest, UploadReceipt, insert_upload};
+use super::uploads::{SessionDigest, UploadReceipt, UploadStatus, find_status, insert_upload};
 use super::{SessionByCases, Store};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -504,13 +504,10 @@ impl<'a> RestoreTarget<'a> {
     /// Starts to insert a session. Returns `None` if the session is skipped.
     fn begin_session(&mut self, header: &Session) -> anyhow::Result<Option<SessionInserter<'a>>> {
         let file = self.file;
-        let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
-        let is_known = find_number_by_id(file, &header.id)?.is_some();
-        let is_deleted =
-            file.query_first(deleted, sql_params![&header.id], |row| row.get::<i64>(0))?;
-        if is_known || is_deleted.is_some() {
-            self.summary.known += usize::from(is_known);
-            self.summary.deleted += usize::from(!is_known);
+        if let Some(status) = find_status(file, &header.id)? {
+            let is_deleted = status == UploadStatus::Deleted;
+            self.summary.deleted += usize::from(is_deleted);
+            self.summary.known += usize::from(!is_deleted);
             self.stored = SessionMetadata::default();
             return Ok(None);
         }
@@ -529,7 +526,7 @@ impl<'a> RestoreTarget<'a> {
         }
         self.summary.sessions += 1;
         let stored = std::mem::take(&mut self.stored);
-        restore_metadata(self.file, header, inserter.writer.session(), &stored)
+        restore_metadata(self.file, header, inserter.writer.session, &stored)
     }
 }
 

@@ -41,7 +41,7 @@ pub use changes::StoredChange;
 pub use comment_jobs::{CommentJob, CommentState, ForgeSetting, PostedComment};
 pub use database::StoreErrorKind;
 pub use lines::PlacedRevision;
-pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
+pub use merge::{BlockOrigin, MergeOutcome, ShardState, StoredShard};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{StoredProject, project_name_problem};
 pub use read::SessionProgress;
@@ -320,12 +320,8 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::open_to_read`], or if `path` is not a file.
     pub fn open_copy_to_derive(path: &Path) -> anyhow::Result<Store> {
-        let copy = || {
-            let copy = copy_consistently(path)?;
-            let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
-            anyhow::Ok(Store::new(Database::Sqlite(file), path, Some(copy)))
-        };
-        copy().with_context(|| format!("cannot read the results file '{}'", path.display()))
+        open_copy(path)
+            .with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
 }
 
@@ -343,7 +339,6 @@ fn can_write(path: &Path) -> bool {
 }
 
 fn open_read_only(path: &Path) -> anyhow::Result<Store> {
-    let store = |file, copy| Store::new(Database::Sqlite(file), path, copy);
     // SQLite can read the database if a writer has left its auxiliary files next to it. If the log
     // contains no pending changes, the database can also be read as immutable
     // (<https://sqlite.org/wal.html#read_only_databases>).
@@ -355,14 +350,18 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
             && let Ok(owner) = file.database_owner()
         {
             if owner.usable_steps()? == STEPS.len() {
-                return Ok(store(file, None));
+                return Ok(Store::new(Database::Sqlite(file), path, None));
             }
             break;
         }
     }
+    open_copy(path)
+}
+
+fn open_copy(path: &Path) -> anyhow::Result<Store> {
     let copy = copy_consistently(path)?;
     let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
-    Ok(store(file, Some(copy)))
+    Ok(Store::new(Database::Sqlite(file), path, Some(copy)))
 }
 
 /// Copies the database, so that the copy can be migrated. Starts over if the database changes

@@ -98,28 +98,19 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn later_revisions(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
-        let lines = sql!(
-            "SELECT branch, position FROM branch_revision JOIN revision ON number = revision
-             WHERE branch_revision.project = $1 AND id = $2 ORDER BY branch"
+        let sql = sql!(
+            "SELECT following.id FROM revision AS this
+             JOIN branch_revision AS placed ON placed.revision = this.number
+             LEFT JOIN branch_revision AS later ON later.project = placed.project
+                 AND later.branch = placed.branch AND later.position > placed.position
+             LEFT JOIN revision AS following ON following.number = later.revision
+             WHERE this.project = $1 AND placed.project = $1 AND this.id = $2
+             ORDER BY placed.branch, later.position"
         );
-        let lines: Vec<(String, u32)> =
-            self.query_rows(lines, sql_params![PROJECT, id], |row| {
-                Ok((row.get::<String>(0)?, row.get::<u32>(1)?))
-            })?;
-        if lines.is_empty() {
-            return Ok(None);
-        }
-        let later_sql = sql!(
-            "SELECT id FROM branch_revision JOIN revision ON number = revision
-             WHERE branch_revision.project = $1 AND branch = $2 AND position > $3 ORDER BY position"
-        );
-        let mut found = Vec::new();
-        for (branch, position) in lines {
-            let params = sql_params![PROJECT, &branch, position];
-            let ids: Vec<String> = self.query_rows(later_sql, params, |row| row.get(0))?;
-            found.extend(ids);
-        }
-        Ok(Some(found))
+        // A line that ends with this revision has a row without a later revision.
+        let later: Vec<Option<String>> =
+            self.query_rows(sql, sql_params![PROJECT, id], |row| row.get(0))?;
+        Ok((!later.is_empty()).then(|| later.into_iter().flatten().collect()))
     }
 
     /// Returns a marker for each given revision that lies on the line, in the order of the line.

@@ -3,7 +3,7 @@
 //!
 //! The result depends only on the blocks, not on their order: it is the session that a single
 //! machine would have recorded. The primary key of `block_origin` excludes duplicates: a block and
-//! its origin are inserted in one transaction. Start at [`SessionMerger::merge_block`].
+//! its origin are inserted in one transaction. Start at [`SessionRecorder::merge_block`].
 
 use super::Store;
 use super::database::{Database, sql, sql_params};
@@ -72,12 +72,6 @@ pub enum ShardState {
 name_variants!(ShardState: Waiting = "waiting", Sent = "sent", Running = "running",
     Done = "done", Lost = "lost");
 
-/// Records a session that other machines measure.
-#[derive(Debug)]
-pub struct SessionMerger<'a> {
-    recorder: SessionRecorder<'a>,
-}
-
 impl Store {
     /// Inserts a session that other machines will measure: its plan, its machines and the shards.
     ///
@@ -88,20 +82,12 @@ impl Store {
         session: &Session,
         plan: &str,
         shards: &[StoredShard],
-    ) -> anyhow::Result<SessionMerger<'_>> {
-        let mut merger = SessionMerger { recorder: self.begin_recording(session, plan)? };
+    ) -> anyhow::Result<SessionRecorder<'_>> {
+        let mut recorder = self.begin_recording(session, plan)?;
         for (index, shard) in (0..).zip(shards) {
-            merger.set_shard(index, shard)?;
+            recorder.set_shard(index, shard)?;
         }
-        Ok(merger)
-    }
-
-    /// Continues merging a session.
-    ///
-    /// # Errors
-    /// Fails like [`Store::resume_recording`].
-    pub fn resume_merging(&mut self, number: i64) -> anyhow::Result<SessionMerger<'_>> {
-        Ok(SessionMerger { recorder: self.resume_recording(number)? })
+        Ok(recorder)
     }
 
     /// Returns the shards of a session, in order; none if the session was measured on a single
@@ -146,24 +132,11 @@ impl Store {
     }
 }
 
-impl SessionMerger<'_> {
-    /// Returns the number of the session, as in `@NUMBER`.
-    pub fn number(&self) -> i64 {
-        self.recorder.number()
-    }
-
-    /// Queues the session for upload. It is uploaded when it is complete, even if this process dies
-    /// before that.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.recorder.queue_upload(url, now_unix_ms)
-    }
-
+/// Records what other machines measured.
+impl SessionRecorder<'_> {
     /// Returns the store, for reading.
     pub fn store(&self) -> &Store {
-        self.recorder.store
+        self.store
     }
 
     /// Inserts a block, unless it was merged before.
@@ -176,14 +149,14 @@ impl SessionMerger<'_> {
         origin: BlockOrigin,
         block: &SpoolBlock,
     ) -> anyhow::Result<MergeOutcome> {
-        self.recorder.write_with(|writer, file| {
+        self.write_with(|writer, file| {
             let inserted = file.count_changes(
                 sql!(
                     "INSERT INTO block_origin (session, job, block, machine, shard, attempt)
                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
                 ),
                 sql_params![
-                    writer.session(),
+                    writer.session,
                     block.job,
                     block.block,
                     origin.machine,
@@ -219,13 +192,12 @@ impl SessionMerger<'_> {
         saved: usize,
     ) -> anyhow::Result<bool> {
         if let Some(after) = after {
-            let existing =
-                self.recorder.write_with(|writer, file| find_origin(writer, file, job, after))?;
+            let existing = self.write_with(|writer, file| find_origin(writer, file, job, after))?;
             if existing != Some(origin) {
                 return Ok(false);
             }
         }
-        self.recorder.record_decision(label, saved)?;
+        self.store_decision(label, saved)?;
         Ok(true)
     }
 
@@ -235,8 +207,8 @@ impl SessionMerger<'_> {
     /// Fails on database errors.
     pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> anyhow::Result<()> {
         let jobs = serde_json::to_string(&shard.jobs)?;
-        let session = self.recorder.number();
-        self.recorder.store.execute(
+        let session = self.number();
+        self.store.execute(
             sql!(
                 "INSERT INTO shard (session, seq, machine, jobs, stratum, attempt, engine_id, state)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -270,13 +242,13 @@ impl SessionMerger<'_> {
         machine: &SessionMachine,
         is_only: bool,
     ) -> anyhow::Result<()> {
-        self.recorder.write_with(|writer, file| {
+        self.write_with(|writer, file| {
             writer.upsert_machine(file, index, machine)?;
             if !is_only {
                 return Ok(());
             }
             let sql = sql!("SELECT environment FROM session WHERE number = $1");
-            let json: String = file.query_value(sql, sql_params![writer.session()])?;
+            let json: String = file.query_value(sql, sql_params![writer.session])?;
             let stored: Environment = parse_json(&json)?;
             let environment = Environment {
                 programs: stored.programs,
@@ -285,7 +257,7 @@ impl SessionMerger<'_> {
             };
             Ok(file.execute(
                 sql!("UPDATE session SET environment = $1 WHERE number = $2"),
-                sql_params![&serde_json::to_string(&environment)?, writer.session()],
+                sql_params![&serde_json::to_string(&environment)?, writer.session],
             )?)
         })
     }
@@ -299,8 +271,8 @@ impl SessionMerger<'_> {
         let numbers = serde_json::to_string(slots)?;
         let sql =
             sql!("UPDATE run SET superseded = 1 WHERE session = $1 AND slot IN ({{numbers:2}})");
-        let session = self.recorder.number();
-        self.recorder.store.execute(sql, sql_params![session, &numbers])
+        let session = self.number();
+        self.store.execute(sql, sql_params![session, &numbers])
     }
 
     /// Inserts a failure without a slot, unless the session already has it.
@@ -308,16 +280,7 @@ impl SessionMerger<'_> {
     /// # Errors
     /// Fails on database errors.
     pub fn add_failure(&mut self, failure: &StepFailure) -> anyhow::Result<()> {
-        (self.recorder).write_with(|writer, file| writer.insert_failure_once(file, failure))
-    }
-
-    /// Marks the session as interrupted or complete.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
-        self.recorder.write_with(|writer, file| Ok(writer.order_metrics(file)?))?;
-        self.recorder.finish_session(interrupted)
+        self.write_with(|writer, file| writer.insert_failure_once(file, failure))
     }
 }
 
@@ -362,7 +325,7 @@ fn find_origin(
         "SELECT machine, shard, attempt FROM block_origin
          WHERE session = $1 AND job = $2 AND block = $3"
     );
-    let found = file.query_first(sql, sql_params![writer.session(), job, block], |row| {
+    let found = file.query_first(sql, sql_params![writer.session, job, block], |row| {
         Ok(BlockOrigin { machine: row.get(0)?, shard: row.get(1)?, attempt: row.get(2)? })
     })?;
     Ok(found)
@@ -439,7 +402,7 @@ mod tests {
             assert_eq!(double, MergeOutcome::Refused(block_origin(first, 0)));
             // A decision based on the blocks of a rejected attempt does not apply to the merged
             // blocks.
-            let decide = |merger: &mut SessionMerger<'_>, attempt| {
+            let decide = |merger: &mut SessionRecorder<'_>, attempt| {
                 let origin = block_origin(first, attempt);
                 merger.record_decision(origin, (first.job, Some(first.block)), "g/x", 4)
             };

@@ -16,7 +16,8 @@ use speedwell_model::{
 };
 use std::collections::BTreeMap;
 
-/// Observes a session, and stores each slot (one planned run) as soon as it is complete.
+/// Observes a session, and stores each slot (one planned run) as soon as it is complete. Also merges
+/// the blocks that other machines measured, see [`SessionRecorder::merge_block`].
 ///
 /// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
 /// [`SessionEvent::SlotsDone`] and are then committed together. So a killed session holds only
@@ -26,13 +27,8 @@ use std::collections::BTreeMap;
 pub struct SessionRecorder<'a> {
     pub(super) store: &'a mut Store,
     writer: SessionWriter,
-    open_slots: BTreeMap<u32, Vec<SlotEntry>>,
-}
-
-#[derive(Debug)]
-enum SlotEntry {
-    Run(Run),
-    Failure(StepFailure),
+    /// Runs and failures of the slots that are not complete yet.
+    open_slots: BTreeMap<u32, (Vec<Run>, Vec<StepFailure>)>,
 }
 
 impl Store {
@@ -148,7 +144,7 @@ impl Store {
 impl SessionRecorder<'_> {
     /// Returns the number of the session, as in `@NUMBER`.
     pub fn number(&self) -> i64 {
-        self.writer.session()
+        self.writer.session
     }
 
     /// Declares unit and direction of a metric that the harness reports. Call this before the first
@@ -167,7 +163,7 @@ impl SessionRecorder<'_> {
     /// # Errors
     /// Fails on database errors.
     pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.store.queue_upload(self.writer.session(), url, now_unix_ms)
+        self.store.queue_upload(self.writer.session, url, now_unix_ms)
     }
 
     /// Replaces the list of variants of the session. A bisection needs this, because it finds more
@@ -178,41 +174,30 @@ impl SessionRecorder<'_> {
     pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
         let text = serde_json::to_string(variants)?;
         let sql = sql!("UPDATE session SET variants = $1 WHERE number = $2");
-        self.store.execute(sql, sql_params![&text, self.writer.session()])
+        self.store.execute(sql, sql_params![&text, self.writer.session])
     }
 
     /// Records that a case needs no more runs, and how many planned runs this saves.
-    pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
+    pub(super) fn store_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
         let sql = sql!(
             "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
              ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
         );
-        self.store.execute(sql, sql_params![self.writer.session(), label, saved])
-    }
-
-    fn buffer_entry(&mut self, slot: u32, entry: SlotEntry) {
-        self.open_slots.entry(slot).or_default().push(entry);
+        self.store.execute(sql, sql_params![self.writer.session, label, saved])
     }
 
     fn close_slots(&mut self, slots: &[u32], is_done: bool) -> anyhow::Result<()> {
-        let closed: Vec<(u32, Vec<SlotEntry>)> = slots
-            .iter()
-            .map(|slot| {
-                let entries = self.open_slots.remove(slot);
-                (*slot, entries.unwrap_or_default())
-            })
-            .collect();
+        let closed: Vec<_> =
+            slots.iter().map(|slot| self.open_slots.remove(slot).unwrap_or_default()).collect();
         self.write_with(|writer, file| {
-            for (slot, entries) in &closed {
-                for entry in entries {
-                    match entry {
-                        SlotEntry::Run(run) => writer.insert_runs(file, &[run], is_done)?,
-                        SlotEntry::Failure(failure) => {
-                            writer.insert_failure(file, failure, is_done)?
-                        }
-                    }
+            for (slot, (runs, failures)) in slots.iter().zip(&closed) {
+                for run in runs {
+                    writer.insert_runs(file, &[run], is_done)?;
                 }
-                if entries.is_empty() && is_done {
+                for failure in failures {
+                    writer.insert_failure(file, failure, is_done)?;
+                }
+                if runs.is_empty() && failures.is_empty() && is_done {
                     writer.mark_empty_slot(file, *slot)?;
                 }
             }
@@ -225,15 +210,22 @@ impl SessionRecorder<'_> {
         })
     }
 
-    /// Ends the session. Also stores the results of incomplete slots, because they are useful to a
-    /// user who never resumes the session. Resuming the session drops these results first.
-    pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
+    /// Marks the session as interrupted or complete. Also stores the results of incomplete slots,
+    /// because they are useful to a user who never resumes the session. Resuming the session drops
+    /// these results first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
             self.close_slots(&[slot], !interrupted)?;
         }
         let state = if interrupted { SessionState::Interrupted } else { SessionState::Complete };
-        self.write_with(|writer, file| set_state(file, writer.session(), state))
+        self.write_with(|writer, file| {
+            writer.order_metrics(file)?;
+            set_state(file, writer.session, state)
+        })
     }
 
     /// Runs `work` in one transaction. If the transaction fails, opens the writer again, because
@@ -245,7 +237,7 @@ impl SessionRecorder<'_> {
         let writer = &mut self.writer;
         let result = self.store.transact(|file| work(writer, file));
         if result.is_err() {
-            self.writer = SessionWriter::open(&self.store.database, self.writer.session())?;
+            self.writer = SessionWriter::open(&self.store.database, self.writer.session)?;
         }
         result
     }
@@ -255,16 +247,16 @@ impl SessionObserver for SessionRecorder<'_> {
     fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
         match event {
             SessionEvent::RunFinished(run) => {
-                self.buffer_entry(run.slot, SlotEntry::Run((*run).clone()))
+                self.open_slots.entry(run.slot).or_default().0.push((*run).clone())
             }
             SessionEvent::Failed(failure) => match failure.slot {
-                Some(slot) => self.buffer_entry(slot, SlotEntry::Failure((*failure).clone())),
+                Some(slot) => self.open_slots.entry(slot).or_default().1.push((*failure).clone()),
                 None => {
                     self.write_with(|writer, file| writer.insert_failure_once(file, failure))?
                 }
             },
             SessionEvent::SlotsDone(slots) => self.close_slots(slots, true)?,
-            SessionEvent::CaseDecided { label, saved } => self.record_decision(label, *saved)?,
+            SessionEvent::CaseDecided { label, saved } => self.store_decision(label, *saved)?,
             SessionEvent::Declared(metric) => self.declare_metric(metric)?,
             SessionEvent::Finished { interrupted } => self.finish_session(*interrupted)?,
             _ => {}

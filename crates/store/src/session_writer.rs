@@ -37,7 +37,7 @@ pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result
     for recording in &session.profiles {
         writer.upsert_profile(file, recording)?;
     }
-    Ok(writer.session())
+    Ok(writer.session)
 }
 
 /// Writes one session. Holds the indices of the session's next rows, and the numbers of the metrics
@@ -47,7 +47,8 @@ pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result
 /// transaction, continue with a new writer from [`SessionWriter::open`].
 #[derive(Debug)]
 pub(super) struct SessionWriter {
-    session: i64,
+    /// Number of the session.
+    pub session: i64,
     runs: i64,
     failures: i64,
     metrics: HashMap<Arc<str>, i64>,
@@ -185,8 +186,8 @@ impl SessionWriter {
         )
     }
 
-    /// Sorts the metrics of a session by the position at which they were first reported, after all
-    /// its blocks were merged.
+    /// Sorts the metrics of a session by the position at which they were first reported. Does
+    /// nothing unless blocks were merged, because only then these positions are known.
     pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
         let sql = sql!(
             "SELECT seq FROM metric WHERE session = $1 ORDER BY first_report IS NULL, first_report, seq"
@@ -241,11 +242,6 @@ impl SessionWriter {
                 process.started_ticks,
             ],
         )
-    }
-
-    /// Returns the number of the session.
-    pub fn session(&self) -> i64 {
-        self.session
     }
 
     /// Inserts a metric. If a sample has already added the metric without a unit, sets its unit and

@@ -348,7 +348,7 @@ pub(super) fn insert_upload(
     file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])
 }
 
-fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {
+pub(super) fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {
     if let Some(number) = find_number_by_id(file, id)? {
         return Ok(Some(UploadStatus::Known(number)));
     }

@@ -55,7 +55,7 @@ pub fn reattach_session(
     let session = store.load_session_without_runs(number)?;
     let mut engine = FleetEngine::from_file(file);
     let machines = session_machines(&session, &engine.known_machines()?, file)?;
-    let merger = store.resume_merging(number)?;
+    let merger = store.resume_recording(number)?;
     let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
     let work = (machines, shards);
     let (_, statuses) =

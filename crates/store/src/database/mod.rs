@@ -231,30 +231,15 @@ impl Database {
         purpose: TransactionPurpose,
         work: impl FnOnce(&Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        self.begin_transaction(purpose)?;
+        on_either!(self, connection => connection.begin_transaction(purpose))?;
         let result = work(self).and_then(|result| {
-            self.commit_transaction()?;
+            on_either!(self, connection => connection.commit_transaction())?;
             Ok(result)
         });
-        match result {
-            Ok(result) => Ok(result),
-            Err(error) => {
-                self.roll_back()?;
-                Err(error)
-            }
+        if result.is_err() {
+            on_either!(self, connection => connection.roll_back())?;
         }
-    }
-
-    fn begin_transaction(&self, purpose: TransactionPurpose) -> Result<(), Error> {
-        on_either!(self, connection => connection.begin_transaction(purpose))
-    }
-
-    fn commit_transaction(&self) -> Result<(), Error> {
-        on_either!(self, connection => connection.commit_transaction())
-    }
-
-    fn roll_back(&self) -> Result<(), Error> {
-        on_either!(self, connection => connection.roll_back())
+        result
     }
 }
 
