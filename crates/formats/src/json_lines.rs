@@ -152,7 +152,8 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
 /// # Errors
 /// Fails like [`read`], or if `input` fails.
 pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
-    let mut reading = SessionsReader::default();
+    let mut reader = StreamingReader::default();
+    let mut sessions: Vec<Session> = Vec::new();
     let mut line = String::new();
     for number in 1.. {
         line.clear();
@@ -161,13 +162,20 @@ pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
         }
         let text = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let text = text.trim_end_matches(['\r', '\n']);
-        if !text.trim().is_empty() {
-            reading.read_line(text, number).with_context(|| format!("line {number}"))?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let parsed = reader.read_line(text, number).with_context(|| format!("line {number}"))?;
+        sessions.extend(parsed.header.map(|header| *header));
+        if let Some(session) = sessions.last_mut() {
+            session.runs.extend(parsed.run);
+            session.failures.extend(parsed.failure);
+            session.profiles.extend(parsed.profile);
         }
     }
-    reading.current.check_complete()?;
-    ensure!(!reading.sessions.is_empty(), "it contains no session");
-    Ok(reading.sessions)
+    reader.check_complete()?;
+    ensure!(!sessions.is_empty(), "it contains no session");
+    Ok(sessions)
 }
 
 /// Reads only the header of a session. The lines that the header announces need not follow.
@@ -175,16 +183,8 @@ pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
 /// # Errors
 /// Fails if the line is not a header, or was written by a newer version.
 pub fn read_header(line: &str) -> anyhow::Result<Session> {
-    let mut reading = SessionsReader::default();
-    reading.read_line(line.trim_end(), 1).context("line 1")?;
-    let session = reading.sessions.pop();
-    session.context("line 1: the header of a session is missing")
-}
-
-#[derive(Default)]
-struct SessionsReader {
-    sessions: Vec<Session>,
-    current: StreamingReader,
+    let parsed = StreamingReader::default().read_line(line.trim_end(), 1).context("line 1")?;
+    parsed.header.map(|header| *header).context("line 1: the header of a session is missing")
 }
 
 /// Reads a series of sessions line by line, without keeping their runs in memory.
@@ -218,25 +218,6 @@ pub struct ParsedLine {
 pub(crate) struct InternedNames {
     names: HashSet<Arc<str>>,
     cases: HashMap<String, Vec<Arc<Case>>>,
-}
-
-impl SessionsReader {
-    fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
-        let parsed = self.current.read_line(text, number)?;
-        if let Some(mut session) = parsed.header {
-            // The announced number may be wrong, so limit the allocation to the length of the
-            // header line.
-            let announced_runs = self.current.announced.and_then(|([runs, ..], _)| runs);
-            session.runs = Vec::with_capacity(announced_runs.unwrap_or(0).min(text.len()));
-            self.sessions.push(*session);
-        }
-        if let Some(session) = self.sessions.last_mut() {
-            session.runs.extend(parsed.run);
-            session.failures.extend(parsed.failure);
-            session.profiles.extend(parsed.profile);
-        }
-        Ok(())
-    }
 }
 
 impl StreamingReader {

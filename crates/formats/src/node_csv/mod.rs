@@ -122,11 +122,6 @@ impl CsvField {
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the start of the field in its record.
-    pub fn start(&self) -> usize {
-        self.start
-    }
-
     /// Returns whether the field was quoted. A quoted `16` is a string, not a number.
     pub fn is_quoted(&self) -> bool {
         self.kind != FieldQuoting::Bare

@@ -177,17 +177,12 @@ impl<'a> CsvRow<'a> {
     /// Returns the unparsed text that identifies the case: file name and parameters.
     pub fn case_text(&self) -> &'a [u8] {
         let rate = self.fields.len().saturating_sub(2);
-        &self.record[self.fields[self.name_column()].start()..self.fields[rate].start()]
+        &self.record[self.fields[self.name_column()].start..self.fields[rate].start]
     }
 
     /// Returns the measured time.
     pub fn elapsed_ns(&self) -> Option<u64> {
-        javascript::parse_nanoseconds(self.time_text())
-    }
-
-    /// Returns the unparsed time.
-    pub fn time_text(&self) -> &'a [u8] {
-        self.fields.last().map_or(b"", |field| field.raw(self.record))
+        javascript::parse_nanoseconds(self.fields.last()?.raw(self.record))
     }
 
     /// Returns whether column `index` consists of exactly these bytes.
