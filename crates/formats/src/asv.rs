@@ -81,10 +81,6 @@ impl AsvMetadata {
         self.machine = read_facts(&root);
         Ok(self)
     }
-
-    fn machine_name(&self) -> Option<&str> {
-        self.machine.get("machine").map(String::as_str)
-    }
 }
 
 /// Returns whether the data are a result file.
@@ -159,7 +155,7 @@ fn point_key(root: &JsonNode<'_>, metadata: &AsvMetadata, rows: &[AsvRow<'_>]) -
     let mut facts = metadata.machine.clone();
     facts.extend(read_facts(&root.require("params")?));
     let machine = facts.remove("machine");
-    if let (Some(name), Some(folder)) = (&machine, metadata.machine_name()) {
+    if let (Some(name), Some(folder)) = (&machine, metadata.machine.get("machine")) {
         ensure!(
             name == folder,
             "it is from machine '{name}', but its folder belongs to machine '{folder}'"

@@ -13,10 +13,6 @@ use crate::session_builder::InputFile;
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Metric, MetricDirection, ParameterValue, Run, Session};
 
-/// Tools with text output, and the beginnings of lines that identify them.
-const TEXT_TOOLS: [(&str, &[&str]); 2] =
-    [("wrk", &["Running "]), ("h2load", &["starting benchmark...", "finished in "])];
-
 /// autocannon measures in whole milliseconds.
 const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
@@ -26,13 +22,11 @@ pub fn recognizes_text(file: &JsonContent<'_>) -> bool {
 }
 
 fn detect_tool(text: &str) -> Option<&'static str> {
-    let has_line_of = |beginnings: &[&str]| {
-        text.lines().any(|line| {
-            beginnings.iter().any(|start| line.starts_with(start))
-                && (!line.starts_with("Running ") || line.contains(" test @ "))
-        })
-    };
-    TEXT_TOOLS.iter().find(|(_, beginnings)| has_line_of(beginnings)).map(|(tool, _)| *tool)
+    let is_wrk = |line: &str| line.starts_with("Running ") && line.contains(" test @ ");
+    let is_h2load =
+        |line: &str| line.starts_with("starting benchmark...") || line.starts_with("finished in ");
+    let wrk = text.lines().any(is_wrk).then_some("wrk");
+    wrk.or_else(|| text.lines().any(is_h2load).then_some("h2load"))
 }
 
 /// Returns whether the data are autocannon JSON.

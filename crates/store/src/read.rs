@@ -599,7 +599,6 @@ fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples<Vec<u8>
 #[derive(Default)]
 struct SampleUnpacker {
     samples: Vec<(u32, Sample)>,
-    metrics: usize,
 }
 
 impl SampleUnpacker {
@@ -623,15 +622,11 @@ impl SampleUnpacker {
             let position = stored_position.map_or(index as u32, |bytes| u32::from_le_bytes(*bytes));
             self.samples.push((position, sample));
         }
-        self.metrics += 1;
     }
 
     /// Removes and returns the samples in the order in which the run reported them.
     fn take_samples(&mut self) -> Vec<Sample> {
-        if self.metrics > 1 {
-            self.samples.sort_by_key(|(position, _)| *position);
-        }
-        self.metrics = 0;
+        self.samples.sort_by_key(|(position, _)| *position);
         self.samples.drain(..).map(|(_, sample)| sample).collect()
     }
 }

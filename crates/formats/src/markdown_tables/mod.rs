@@ -350,25 +350,21 @@ fn metric_and_unit(
     is_beside_requests: bool,
 ) -> Option<(Metric, Option<MeasuredUnit>)> {
     let quantity = unit.map(|unit| unit.quantity);
-    let bandwidth = || Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
-    let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
     Some(match (kind, quantity) {
-        (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth))
-        | (None, Some(MeasuredQuantity::Bandwidth)) => (bandwidth(), unit),
-        (Some(HeadingKind::Throughput), None) if is_beside_requests => (bandwidth(), None),
+        (None, Some(quantity)) => (quantity.metric()?, unit),
+        (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth)) => {
+            (MeasuredQuantity::Bandwidth.metric()?, unit)
+        }
+        (Some(HeadingKind::Throughput), None) if is_beside_requests => {
+            (MeasuredQuantity::Bandwidth.metric()?, None)
+        }
         (
             Some(HeadingKind::Requests | HeadingKind::Throughput),
             None | Some(MeasuredQuantity::Rate),
-        )
-        | (None, Some(MeasuredQuantity::Rate)) => {
-            (Metric::throughput(), unit.or(Some(MeasuredUnit::PER_SECOND)))
-        }
+        ) => (Metric::throughput(), unit.or(Some(MeasuredUnit::PER_SECOND))),
         (Some(HeadingKind::Latency(name)), None | Some(MeasuredQuantity::Time)) => {
-            (time(name.as_str()), unit.or(Some(MeasuredUnit::MS)))
-        }
-        (None, Some(MeasuredQuantity::Time)) => (time("time"), unit),
-        (None, Some(MeasuredQuantity::Size)) => {
-            (Metric::new("size", "B", MetricDirection::Lower), unit)
+            let metric = Metric::new(name, "ns", MetricDirection::Lower);
+            (metric, unit.or(Some(MeasuredUnit::MS)))
         }
         _ => return None,
     })
@@ -406,8 +402,7 @@ fn count_misfits(group: &[FigureTable], bytes: &FigureTable, unit: MeasuredUnit)
         let decimals = cells.iter().map(|cell| cell.number.decimals()).max();
         f64::powi(10.0, -(decimals.unwrap_or(0) as i32))
     };
-    let factor = f64::powi(10.0, unit.exponent10) * f64::powi(2.0, unit.exponent2);
-    let half = step(&bytes.cells) / 2.0 * factor;
+    let half = step(&bytes.cells) / 2.0 * unit.scale_factor();
     let misfits = |cell: &&FigureCell| {
         let is_same_run = |other: &&FigureCell| {
             other.metric.name == "throughput"

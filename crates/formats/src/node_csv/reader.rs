@@ -185,9 +185,9 @@ impl<'a> CsvRow<'a> {
         javascript::parse_nanoseconds(self.fields.last()?.raw(self.record))
     }
 
-    /// Returns whether column `index` consists of exactly these bytes.
-    pub fn column_equals(&self, index: usize, bytes: &[u8]) -> bool {
-        self.fields[index].raw(self.record) == bytes
+    /// Returns the bytes of column `index` as in the file.
+    pub fn raw(&self, index: usize) -> &'a [u8] {
+        self.fields[index].raw(self.record)
     }
 
     /// Appends `filename configuration` to `out`, separated by a blank.
