@@ -47,7 +47,7 @@ pub use projects::{StoredProject, project_name_problem};
 pub use read::SessionProgress;
 pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
-pub use sessions::{DeletedSession, RetentionRules};
+pub use sessions::RetentionRules;
 pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, UploadStatus};
 
 /// A results file or a results database: it contains the sessions of a project or, outside of

@@ -204,23 +204,6 @@ impl Store {
     }
 }
 
-/// A deleted session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeletedSession {
-    /// Id of the session.
-    pub id: String,
-    /// Number that the session had.
-    pub number: i64,
-    /// Who deleted the session.
-    pub actor: String,
-    /// Why it was deleted.
-    pub reason: String,
-    /// When the session was deleted, in milliseconds since the Unix epoch.
-    pub at_unix_ms: i64,
-    /// Whether the deletion can be undone.
-    pub is_kept: bool,
-}
-
 impl Store {
     /// Deletes a session, but keeps a tombstone with its content.
     ///
@@ -249,28 +232,6 @@ impl Store {
                 ),
                 sql_params![&session.id, number, actor, reason, at_unix_ms, &packed],
             )?)
-        })
-    }
-
-    /// Returns the deleted sessions, latest deletion first.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn deleted_sessions(&self) -> anyhow::Result<Vec<DeletedSession>> {
-        let sql = sql!(
-            "SELECT id, number, actor, reason, at_unix_ms,
-                    CAST(CASE WHEN lines IS NULL THEN 0 ELSE 1 END AS BIGINT)
-             FROM deleted_session ORDER BY at_unix_ms DESC, number DESC"
-        );
-        self.query_rows(sql, sql_params![], |row| {
-            Ok(DeletedSession {
-                id: row.get(0)?,
-                number: row.get(1)?,
-                actor: row.get(2)?,
-                reason: row.get(3)?,
-                at_unix_ms: row.get(4)?,
-                is_kept: row.get(5)?,
-            })
         })
     }
 
