@@ -9,7 +9,7 @@
 //! Compatibility: a reader ignores unknown keys and kinds of lines. A change that would make older
 //! readers misread a file gets a new version, and older readers reject it.
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
@@ -30,7 +30,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Fails if `out` cannot be written, or the header contains a number that is not finite.
-pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
+pub fn write(session: &Session, out: &mut dyn Write) -> Result<()> {
     write_streaming((session, session.runs.len()), out, |each| {
         session.runs.iter().try_for_each(each)
     })
@@ -45,8 +45,8 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
 pub fn write_streaming(
     (session, count): (&Session, usize),
     out: &mut dyn Write,
-    runs: impl FnOnce(&mut dyn FnMut(&Run) -> anyhow::Result<()>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    runs: impl FnOnce(&mut dyn FnMut(&Run) -> Result<()>) -> Result<()>,
+) -> Result<()> {
     let header = serde_json::to_string(&HeaderLine {
         speedwell: "session".to_owned(),
         // A reader of version 1 would attribute the runs of all machines to one machine.
@@ -70,7 +70,7 @@ pub fn write_streaming(
     serde_json::from_str::<HeaderLine>(&header)
         .with_context(|| format!("cannot write the header of the session: {header}"))?;
     writeln!(out, "{header}")?;
-    let mut write = |line: FileLine<'_>| -> anyhow::Result<()> {
+    let mut write = |line: FileLine<'_>| -> Result<()> {
         serde_json::to_writer(&mut *out, &line)?;
         Ok(out.write_all(b"\n")?)
     };
@@ -143,7 +143,7 @@ pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
 /// # Errors
 /// Fails if a line is invalid (the message names it), if the file is truncated, or if a newer
 /// version wrote the file.
-pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
+pub fn read(text: &str) -> Result<Vec<Session>> {
     read_from(text.as_bytes())
 }
 
@@ -151,7 +151,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
 ///
 /// # Errors
 /// Fails like [`read`], or if `input` fails.
-pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
+pub fn read_from(mut input: impl BufRead) -> Result<Vec<Session>> {
     let mut reader = StreamingReader::default();
     let mut sessions: Vec<Session> = Vec::new();
     let mut line = String::new();
@@ -182,7 +182,7 @@ pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
 ///
 /// # Errors
 /// Fails if the line is not a header, or was written by a newer version.
-pub fn read_header(line: &str) -> anyhow::Result<Session> {
+pub fn read_header(line: &str) -> Result<Session> {
     let parsed = StreamingReader::default().read_line(line.trim_end(), 1).context("line 1")?;
     parsed.header.map(|header| *header).context("line 1: the header of a session is missing")
 }
@@ -225,7 +225,7 @@ impl StreamingReader {
     ///
     /// # Errors
     /// Fails if the line is invalid, or the previous session is incomplete.
-    pub fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<ParsedLine> {
+    pub fn read_line(&mut self, text: &str, number: usize) -> Result<ParsedLine> {
         let line: FileLine<'_> = parse_line(text)?;
         if let Some(kind) = line.speedwell {
             self.check_complete()?;
@@ -262,7 +262,7 @@ impl StreamingReader {
         number: usize,
         kind: &str,
         version: Option<u64>,
-    ) -> anyhow::Result<Session> {
+    ) -> Result<Session> {
         ensure!(kind == "session", "unknown kind of data '{kind}': expected 'session'");
         let version = version.context("the version is missing")?;
         ensure!(
@@ -299,7 +299,7 @@ impl StreamingReader {
     ///
     /// # Errors
     /// Fails if the session is incomplete, or if it does not list the machine of one of its runs.
-    pub fn check_complete(&self) -> anyhow::Result<()> {
+    pub fn check_complete(&self) -> Result<()> {
         let Some((announced, header_line)) = self.announced else { return Ok(()) };
         if let Some(slot) = self.stray {
             bail!(
@@ -372,7 +372,7 @@ impl InternedNames {
 }
 
 /// Parses one line. Error messages omit the parser's line number, which is always 1.
-fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
+fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let message = error.to_string();
         let reason = message.split(" at line 1 column").next();

@@ -20,7 +20,7 @@ use super::read::parse_state;
 use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
 use super::uploads::{SessionDigest, UploadReceipt, UploadStatus, find_status, insert_upload};
 use super::{SessionByCases, Store};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
 use speedwell_model::{RecordedChange, Revision, Run, SeriesKey, Session, SessionState};
@@ -110,7 +110,7 @@ impl<R: BufRead> BackupLines<R> {
     /// # Errors
     /// Fails if the input cannot be read, is not a backup, or was written by a newer or an
     /// unreleased version.
-    pub fn new(reader: R) -> anyhow::Result<BackupLines<R>> {
+    pub fn new(reader: R) -> Result<BackupLines<R>> {
         let mut lines =
             BackupLines { reader, next: None, number: 0, counts: [0; 2], has_ended: false };
         lines.advance_line()?;
@@ -134,7 +134,7 @@ impl<R: BufRead> BackupLines<R> {
         Ok(lines)
     }
 
-    fn advance_line(&mut self) -> anyhow::Result<()> {
+    fn advance_line(&mut self) -> Result<()> {
         let mut text = String::new();
         while text.trim().is_empty() {
             text.clear();
@@ -152,7 +152,7 @@ impl<R: BufRead> BackupLines<R> {
     /// # Errors
     /// Fails if the next line does not start a project, or if the end line is missing or its counts
     /// are wrong.
-    pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
+    pub fn next_project(&mut self) -> Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             ensure!(self.has_ended, "{}", self.incomplete_message("its last line is missing"));
             return Ok(None);
@@ -216,7 +216,7 @@ impl<R> std::fmt::Debug for BackupLines<R> {
 ///
 /// # Errors
 /// Fails if `out` cannot be written.
-pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
+pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> Result<()> {
     let version = BACKUP_VERSION;
     write_line(out, &BackupLine::Backup { version, made_unix_ms })
 }
@@ -225,11 +225,11 @@ pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Re
 ///
 /// # Errors
 /// Fails if `out` cannot be written.
-pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> anyhow::Result<()> {
+pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> Result<()> {
     write_line(out, &BackupLine::End { projects, sessions })
 }
 
-fn write_line(out: &mut dyn Write, line: &BackupLine) -> anyhow::Result<()> {
+fn write_line(out: &mut dyn Write, line: &BackupLine) -> Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     Ok(out.write_all(b"\n")?)
 }
@@ -244,7 +244,7 @@ impl Store {
         &self,
         (name, is_public): (&str, bool),
         out: &mut dyn Write,
-    ) -> anyhow::Result<usize> {
+    ) -> Result<usize> {
         let name = name.to_owned();
         write_line(out, &BackupLine::Project { name, is_public })?;
         self.read_snapshot(|file| {
@@ -275,7 +275,7 @@ impl Store {
         })
     }
 
-    fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write_branch_lines(&self, out: &mut dyn Write) -> Result<()> {
         for branch in self.list_lines()? {
             let sql = sql!(
                 "SELECT id, tree, committed_unix_ms, subject, parents FROM branch_revision
@@ -292,7 +292,7 @@ impl Store {
         Ok(())
     }
 
-    fn write_changes(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write_changes(&self, out: &mut dyn Write) -> Result<()> {
         let numbers: Vec<i64> = self.query_rows(
             sql!("SELECT number FROM change ORDER BY number"),
             sql_params![],
@@ -309,7 +309,7 @@ impl Store {
         Ok(())
     }
 
-    fn find_series(&self, number: i64) -> anyhow::Result<SeriesKey> {
+    fn find_series(&self, number: i64) -> Result<SeriesKey> {
         let sql =
             sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
         let key = self.query_first(sql, sql_params![number], |row| read_series_key(row, 0))?;
@@ -324,7 +324,7 @@ impl Store {
     pub fn restore_project<R: BufRead>(
         &mut self,
         lines: &mut BackupLines<R>,
-    ) -> anyhow::Result<RestoreSummary> {
+    ) -> Result<RestoreSummary> {
         self.transact(|file| {
             let mut target = RestoreTarget {
                 file,
@@ -337,7 +337,7 @@ impl Store {
     }
 }
 
-fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata> {
+fn read_metadata(file: &Database, number: i64) -> Result<SessionMetadata> {
     let upload = sql!(
         "SELECT digest, lines, bytes, token, at_unix_ms FROM upload
          WHERE session = $1 AND digest IS NOT NULL"
@@ -374,7 +374,7 @@ impl<R: BufRead> BackupLines<R> {
     ///
     /// # Errors
     /// Fails like [`Store::restore_project`] if a line is invalid.
-    pub fn validate(mut self) -> anyhow::Result<()> {
+    pub fn validate(mut self) -> Result<()> {
         while self.next_project()?.is_some() {
             self.read_project(None)?;
         }
@@ -382,7 +382,7 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Reads the lines of the current project and restores them into `target`, if it is given.
-    fn read_project(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
+    fn read_project(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> Result<()> {
         while let Some(text) = self.next_in_project() {
             let number = self.number;
             let target = target.as_deref_mut();
@@ -397,7 +397,7 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Reads a line outside sessions.
-    fn read_other_line(&mut self, target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
+    fn read_other_line(&mut self, target: Option<&mut RestoreTarget<'_>>) -> Result<()> {
         let line: BackupLine = serde_json::from_str(self.next_in_project().unwrap_or_default())?;
         self.advance_line()?;
         match (line, target) {
@@ -424,7 +424,7 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Reads the session that starts here, one run at a time.
-    fn read_session(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
+    fn read_session(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> Result<()> {
         let mut reader = StreamingReader::default();
         let text = self.next_in_project().unwrap_or_default();
         let header = reader.read_line(text, 1).context("line 1")?.header;
@@ -454,7 +454,7 @@ impl<R: BufRead> BackupLines<R> {
 }
 
 impl SessionMetadata {
-    fn validate_digest(&self) -> anyhow::Result<()> {
+    fn validate_digest(&self) -> Result<()> {
         let digest = self.upload.as_ref().map(|upload| SessionDigest::parse(&upload.sha256));
         ensure!(digest != Some(None), "the digest is invalid");
         Ok(())
@@ -471,7 +471,7 @@ struct SessionInserter<'a> {
 impl SessionInserter<'_> {
     /// Inserts the content of one line of an exported session. Collects runs until there are enough
     /// for a batch.
-    fn insert_item(&mut self, line: ParsedLine) -> anyhow::Result<()> {
+    fn insert_item(&mut self, line: ParsedLine) -> Result<()> {
         self.waiting.extend(line.run);
         if self.waiting.len() >= RUN_BATCH_SIZE {
             self.flush_runs()?;
@@ -485,7 +485,7 @@ impl SessionInserter<'_> {
         Ok(())
     }
 
-    fn flush_runs(&mut self) -> anyhow::Result<()> {
+    fn flush_runs(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let runs: Vec<&Run> = waiting.iter().collect();
         self.writer.insert_runs(self.file, &runs, true)
@@ -502,7 +502,7 @@ struct RestoreTarget<'a> {
 
 impl<'a> RestoreTarget<'a> {
     /// Starts to insert a session. Returns `None` if the session is skipped.
-    fn begin_session(&mut self, header: &Session) -> anyhow::Result<Option<SessionInserter<'a>>> {
+    fn begin_session(&mut self, header: &Session) -> Result<Option<SessionInserter<'a>>> {
         let file = self.file;
         if let Some(status) = find_status(file, &header.id)? {
             let is_deleted = status == UploadStatus::Deleted;
@@ -516,11 +516,7 @@ impl<'a> RestoreTarget<'a> {
         Ok(Some(SessionInserter { file, writer, waiting: Vec::new() }))
     }
 
-    fn end_session(
-        &mut self,
-        header: &Session,
-        mut inserter: SessionInserter<'_>,
-    ) -> anyhow::Result<()> {
+    fn end_session(&mut self, header: &Session, mut inserter: SessionInserter<'_>) -> Result<()> {
         if !inserter.waiting.is_empty() {
             inserter.flush_runs()?;
         }
@@ -535,7 +531,7 @@ fn restore_metadata(
     session: &Session,
     number: i64,
     stored: &SessionMetadata,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     if let Some(upload) = &stored.upload {
         let receipt = UploadReceipt {
             digest: SessionDigest::parse(&upload.sha256).context("the digest is invalid")?,
@@ -564,7 +560,7 @@ fn restore_metadata(
 /// Uses up all numbers before `number`, so that a session keeps the number that users know. Does
 /// nothing if there are more than [`MAX_NUMBER_GAP`] such numbers. Inserts and deletes a row with
 /// each number: the number is then never assigned again.
-fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Result<()> {
+fn skip_numbers(file: &Database, session: &Session, number: i64) -> Result<()> {
     let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
     let newest: i64 = file.query_value(sql, sql_params![])?;
     if number - newest > MAX_NUMBER_GAP {
@@ -587,7 +583,7 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Resu
 
 /// Restores the revisions of a branch. Revisions that the store already has for this branch stay as
 /// they are, because more may have been added since the backup.
-fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
+fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> Result<()> {
     let sql =
         sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");
     let first = file.query_first(sql, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
@@ -601,7 +597,7 @@ fn restore_change(
     branch: &str,
     mut change: RecordedChange,
     confirmed_by: Option<String>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     for id in [&change.before, &change.after] {
         let revision = Revision { id: id.clone(), ..Revision::default() };
         upsert_revision(file, &revision)?;

@@ -8,6 +8,7 @@ use super::Store;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 use super::read::{parse_json, parse_state, read_calibration};
 use super::selection::is_commit_prefix;
+use anyhow::Result;
 use speedwell_model::stored::{
     SessionArrival, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
 };
@@ -21,7 +22,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
-    pub fn open_to_view(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_to_view(path: &Path) -> Result<Store> {
         let store = Store::open_to_read(path)?;
         store.explain(store.database.set_read_only())?;
         Ok(store)
@@ -32,7 +33,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
-    pub fn open_to_watch(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_to_watch(path: &Path) -> Result<Store> {
         let store = Store::open_to_view(path)?;
         store.explain(store.database.subscribe())?;
         Ok(store)
@@ -42,7 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn wait_for_change(&self, timeout: Duration) -> anyhow::Result<()> {
+    pub fn wait_for_change(&self, timeout: Duration) -> Result<()> {
         self.explain(self.database.wait_for_change(timeout))
     }
 
@@ -50,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn data_version(&self) -> anyhow::Result<i64> {
+    pub fn data_version(&self) -> Result<i64> {
         self.explain(self.database.data_version())
     }
 
@@ -59,7 +60,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
+    pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<i64>> {
         let all_cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
         let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], |row| {
             Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
@@ -78,7 +79,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
+    pub fn revisions_of_sessions(&self) -> Result<Vec<(i64, String)>> {
         let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -90,7 +91,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn neighbor_sessions(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
+    pub fn neighbor_sessions(&self, number: i64) -> Result<[Option<i64>; 2]> {
         let sql = sql!(
             "SELECT (SELECT branch FROM origin WHERE session = $1),
                     (SELECT machine FROM session_machine WHERE session = $1)"
@@ -135,7 +136,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn have_common_case(&self, one: i64, other: i64) -> anyhow::Result<bool> {
+    pub fn have_common_case(&self, one: i64, other: i64) -> Result<bool> {
         let sql = sql!(
             "SELECT session FROM session_case WHERE session = $1 AND benchmark_case IN (
                  SELECT benchmark_case FROM session_case WHERE session = $2) LIMIT 1"
@@ -149,7 +150,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn newest_number(&self) -> anyhow::Result<i64> {
+    pub fn newest_number(&self) -> Result<i64> {
         let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
         let found = self.query_first(sql, sql_params![], |row| row.get(0))?;
         Ok(found.unwrap_or(0))
@@ -160,7 +161,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn start_times_since(&self, unix_ms: i64) -> anyhow::Result<Vec<i64>> {
+    pub fn start_times_since(&self, unix_ms: i64) -> Result<Vec<i64>> {
         let sql =
             sql!("SELECT started_unix_ms FROM session WHERE started_unix_ms >= $1 ORDER BY 1");
         self.query_rows(sql, sql_params![unix_ms], |row| row.get(0))
@@ -170,7 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn machine_titles(&self) -> anyhow::Result<Vec<(i64, String)>> {
+    pub fn machine_titles(&self) -> Result<Vec<(i64, String)>> {
         let sql = sql!(
             "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
         );
@@ -183,7 +184,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_machines(&self) -> anyhow::Result<Vec<StoredMachine>> {
+    pub fn list_machines(&self) -> Result<Vec<StoredMachine>> {
         let sql = sql!(
             "SELECT number, id, name, label, class, first_unix_ms, last_unix_ms,
                     (SELECT count(*) FROM session_machine WHERE machine = known.number),
@@ -206,7 +207,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_calibrations(&self) -> anyhow::Result<Vec<StoredCalibration>> {
+    pub fn list_calibrations(&self) -> Result<Vec<StoredCalibration>> {
         let sql = sql!(
             "SELECT host, cpu, session, started_unix_ms, comparisons, false_alarms,
                     expected_low, expected_high FROM calibration ORDER BY session DESC"
@@ -224,7 +225,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
+    pub fn branches_and_tags(&self) -> Result<[Vec<String>; 2]> {
         // Each step of the recursion skips to the next name in the index, so the query takes one
         // step per name, not one per session.
         let branches = sql!(
@@ -260,7 +261,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn main_branch(&self) -> anyhow::Result<Option<String>> {
+    pub fn main_branch(&self) -> Result<Option<String>> {
         let sql = sql!(
             "SELECT coalesce(
                  (SELECT min(branch) FROM origin WHERE branch IN ('main', 'master')),
@@ -278,11 +279,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn revisions_with_prefix(
-        &self,
-        beginning: &str,
-        max_count: usize,
-    ) -> anyhow::Result<Vec<String>> {
+    pub fn revisions_with_prefix(&self, beginning: &str, max_count: usize) -> Result<Vec<String>> {
         let sql = if is_commit_prefix(beginning) {
             sql!(
                 "SELECT revision FROM origin
@@ -321,7 +318,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
+    pub fn list_benchmarks(&self) -> Result<Vec<StoredBenchmark>> {
         self.query_rows(benchmarks_statement(), sql_params![COUNT_LIMIT], |row| {
             Ok(StoredBenchmark {
                 name: row.get(0)?,
@@ -337,7 +334,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn benchmark_cases(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
+    pub fn benchmark_cases(&self, benchmark: &str) -> Result<Vec<StoredCase>> {
         self.query_rows(cases_statement(), sql_params![COUNT_LIMIT, benchmark], |row| {
             Ok(StoredCase {
                 id: row.get(0)?,
@@ -404,7 +401,7 @@ impl Store {
         &self,
         since_unix_ms: i64,
         max_count: usize,
-    ) -> anyhow::Result<Vec<SessionArrival>> {
+    ) -> Result<Vec<SessionArrival>> {
         let sql = sql!(
             "SELECT number, started_unix_ms, state, command,
                     (SELECT {{texts:name ORDER BY seq}} FROM tag WHERE session = number),
@@ -434,7 +431,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn revision_authors(&self, sessions: &[i64]) -> anyhow::Result<HashMap<String, String>> {
+    pub fn revision_authors(&self, sessions: &[i64]) -> Result<HashMap<String, String>> {
         let sql = sql!("SELECT detail FROM origin WHERE session IN {{numbers:1}} ORDER BY session");
         let sessions = serde_json::to_string(sessions)?;
         let origins: Vec<CodeOrigin> =

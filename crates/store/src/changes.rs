@@ -5,7 +5,7 @@
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
 use super::points::PROJECT;
-use anyhow::{bail, ensure};
+use anyhow::{Result, bail, ensure};
 use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, RecordedChange};
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<RecordedChange>> {
+    pub fn list_changes(&self, series: i64, branch: &str) -> Result<Vec<RecordedChange>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
                     confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
@@ -43,12 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_changes_between(
-        &self,
-        series: i64,
-        before: &str,
-        after: &str,
-    ) -> anyhow::Result<Vec<i64>> {
+    pub fn find_changes_between(&self, series: i64, before: &str, after: &str) -> Result<Vec<i64>> {
         let sql = sql!(
             "SELECT change.number FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
@@ -61,7 +56,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if no change has that number, or on database errors.
-    pub fn find_change(&self, number: i64) -> anyhow::Result<StoredChange> {
+    pub fn find_change(&self, number: i64) -> Result<StoredChange> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
                     confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
@@ -88,7 +83,7 @@ impl Store {
         series: i64,
         branch: &str,
         changes: &[RecordedChange],
-    ) -> anyhow::Result<Vec<RecordedChange>> {
+    ) -> Result<Vec<RecordedChange>> {
         self.transact(|file| {
             // Delete all changes before inserting any. Two changes may have swapped their
             // revisions, and the revision after a change must be unique.
@@ -110,7 +105,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_detector_states(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    pub fn load_detector_states(&self, series: i64, branch: &str) -> Result<Vec<Vec<u8>>> {
         let sql =
             sql!("SELECT state FROM detector_state WHERE series = $1 AND branch = $2 ORDER BY seq");
         self.query_rows(sql, sql_params![series, branch], |row| row.get(0))
@@ -124,7 +119,7 @@ impl Store {
         &mut self,
         branch: &str,
         states_by_series: &[(i64, Vec<Vec<u8>>)],
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         if states_by_series.is_empty() {
             return Ok(());
         }
@@ -146,7 +141,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_confirmation(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
+    pub fn store_confirmation(&mut self, change: &RecordedChange) -> Result<()> {
         self.execute(
             sql!(
                 "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
@@ -167,7 +162,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_triage(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
+    pub fn store_triage(&mut self, change: &RecordedChange) -> Result<()> {
         self.execute(
             sql!(
                 "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
@@ -187,7 +182,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the renames would form a cycle, or on database errors.
-    pub fn add_rename(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
+    pub fn add_rename(&mut self, old: &str, new: &str) -> Result<()> {
         let names = self.list_renames()?;
         let mut name = new;
         while name != old
@@ -213,7 +208,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
+    pub fn undo_rename(&mut self, old: &str) -> Result<bool> {
         self.transact(|file| {
             let sql = sql!("DELETE FROM rename WHERE project = $1 AND old = $2");
             Ok(file.count_changes(sql, sql_params![PROJECT, old])? > 0)
@@ -224,7 +219,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
+    pub fn list_renames(&self) -> Result<BTreeMap<String, String>> {
         let sql = sql!("SELECT old, new FROM rename WHERE project = $1");
         self.query_rows(sql, sql_params![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -233,7 +228,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
+    pub fn add_note(&mut self, revision: &str, text: &str) -> Result<()> {
         let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
         self.execute(sql, sql_params![PROJECT, revision, text])
     }
@@ -242,7 +237,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_notes(&self) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn list_notes(&self) -> Result<Vec<(String, String)>> {
         let sql = sql!("SELECT revision, text FROM annotation WHERE project = $1 ORDER BY number");
         self.query_rows(sql, sql_params![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }

@@ -8,6 +8,7 @@
 use super::Store;
 use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::read::parse_json;
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{CodeOrigin, name_variants};
 
@@ -69,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn forge_setting(&self) -> anyhow::Result<Option<ForgeSetting>> {
+    pub fn forge_setting(&self) -> Result<Option<ForgeSetting>> {
         let found = self.explain(read_forge(&self.database))?;
         found.map(|text| parse_json(&text)).transpose()
     }
@@ -79,7 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> anyhow::Result<()> {
+    pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> Result<()> {
         let text = setting.map(serde_json::to_string).transpose()?;
         self.transact(|file| {
             match &text {
@@ -106,11 +107,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn queue_pending_comment(
-        &mut self,
-        origin: &CodeOrigin,
-        now_unix_ms: i64,
-    ) -> anyhow::Result<()> {
+    pub fn queue_pending_comment(&mut self, origin: &CodeOrigin, now_unix_ms: i64) -> Result<()> {
         self.transact(|file| Ok(queue_comment(file, Some(origin), None, now_unix_ms)?))
     }
 
@@ -118,7 +115,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn comment_job(&self, pull: &str) -> anyhow::Result<Option<CommentJob>> {
+    pub fn comment_job(&self, pull: &str) -> Result<Option<CommentJob>> {
         let sql = sql!(
             "SELECT pull, revision, session, attempts, next_unix_ms, state, reason
              FROM comment_job WHERE pull = $1"
@@ -130,7 +127,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn has_due_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
+    pub fn has_due_comments(&self, now_unix_ms: i64) -> Result<bool> {
         Ok(self.explain(next_due_job(&self.database, now_unix_ms))?.is_some())
     }
 
@@ -138,7 +135,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn claim_comment(&mut self, now_unix_ms: i64) -> anyhow::Result<Option<CommentJob>> {
+    pub fn claim_comment(&mut self, now_unix_ms: i64) -> Result<Option<CommentJob>> {
         self.transact(|file| {
             let Some(job) = next_due_job(file, now_unix_ms)? else {
                 return Ok(None);
@@ -156,7 +153,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn finish_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
+    pub fn finish_comment(&mut self, job: &CommentJob) -> Result<()> {
         self.transact(|file| {
             file.execute(
                 sql!(
@@ -263,7 +260,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
+    pub fn store_comment(&mut self, comment: &PostedComment) -> Result<()> {
         self.execute(
             sql!(
                 "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
@@ -284,7 +281,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn posted_comments(&self, pull: &str) -> anyhow::Result<Vec<PostedComment>> {
+    pub fn posted_comments(&self, pull: &str) -> Result<Vec<PostedComment>> {
         let sql = sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
              WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC"
@@ -296,7 +293,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn newest_comment(&self, pull: &str) -> anyhow::Result<Option<PostedComment>> {
+    pub fn newest_comment(&self, pull: &str) -> Result<Option<PostedComment>> {
         Ok(self.posted_comments(pull)?.into_iter().next())
     }
 
@@ -306,7 +303,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_pulls(&self, max_count: usize) -> anyhow::Result<Vec<(String, Option<i64>)>> {
+    pub fn list_pulls(&self, max_count: usize) -> Result<Vec<(String, Option<i64>)>> {
         let sql = sql!(
             "SELECT pull, max(session) FROM (
                  SELECT pull, session FROM origin WHERE pull IS NOT NULL AND pull <> ''

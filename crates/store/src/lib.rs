@@ -5,7 +5,7 @@
 //! is observed. From then on, the results survive whatever happens to the process. Start with
 //! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use database::{Database, Error, LOCK_TIMEOUT, SqliteConnection};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use schema::STEPS;
@@ -141,7 +141,7 @@ impl Store {
     /// program, was written by a newer or an unreleased version, cannot be written, or stays locked
     /// for 10 seconds.
     /// Fails if a database server cannot be reached or rejects the login.
-    pub fn open(path: &Path) -> anyhow::Result<Store> {
+    pub fn open(path: &Path) -> Result<Store> {
         match Store::server_address(path) {
             Some(address) => Store::open_server(address),
             None => Store::open_with_timeout(path, LOCK_TIMEOUT),
@@ -159,7 +159,7 @@ impl Store {
     }
 
     #[cfg(feature = "postgres")]
-    fn open_server(address: &str) -> anyhow::Result<Store> {
+    fn open_server(address: &str) -> Result<Store> {
         let server = database::PostgresConnection::open(address).with_context(|| {
             format!("cannot open the results database '{}'", redact_address(address))
         })?;
@@ -167,7 +167,7 @@ impl Store {
     }
 
     #[cfg(not(feature = "postgres"))]
-    fn open_server(address: &str) -> anyhow::Result<Store> {
+    fn open_server(address: &str) -> Result<Store> {
         bail!(
             "cannot open the results database '{}': this speedwell was built without PostgreSQL\n\
              hint: cargo install --locked --path crates/speedwell --features postgres (in a \
@@ -181,7 +181,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn wait_for_disk(&self) -> anyhow::Result<()> {
+    pub fn wait_for_disk(&self) -> Result<()> {
         self.explain(self.database.wait_for_disk())
     }
 
@@ -189,12 +189,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails only if memory runs out.
-    pub fn in_memory() -> anyhow::Result<Store> {
+    pub fn in_memory() -> Result<Store> {
         let file = SqliteConnection::in_memory()?;
         Ok(Store::new(Database::Sqlite(file), Path::new(":memory:"), None))
     }
 
-    pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
+    pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> Result<Store> {
         create_parent(path)?;
         SqliteConnection::open(path, timeout)
             .map(|file| Store::new(Database::Sqlite(file), path, None))
@@ -210,7 +210,7 @@ impl Store {
     }
 
     /// Converts a database error into an error with a message for the user.
-    pub(crate) fn explain<T>(&self, result: Result<T, Error>) -> anyhow::Result<T> {
+    pub(crate) fn explain<T>(&self, result: Result<T, Error>) -> Result<T> {
         result.map_err(|error| self.explain_error(error))
     }
 
@@ -264,7 +264,7 @@ fn redact_address(address: &str) -> String {
 
 /// Creates the folder of the file. In `.speedwell`, a `.gitignore` keeps results out of the
 /// project's history, because they belong to one machine.
-fn create_parent(path: &Path) -> anyhow::Result<()> {
+fn create_parent(path: &Path) -> Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
@@ -294,7 +294,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open`], or if the file cannot be read.
-    pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_to_read(path: &Path) -> Result<Store> {
         if is_writable(path) {
             return Store::open(path);
         }
@@ -307,7 +307,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
-    pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_to_derive(path: &Path) -> Result<Store> {
         if is_writable(path) {
             return Store::open(path);
         }
@@ -319,7 +319,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`], or if `path` is not a file.
-    pub fn open_copy_to_derive(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_copy_to_derive(path: &Path) -> Result<Store> {
         open_copy(path)
             .with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
@@ -338,7 +338,7 @@ fn can_write(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
-fn open_read_only(path: &Path) -> anyhow::Result<Store> {
+fn open_read_only(path: &Path) -> Result<Store> {
     // SQLite can read the database if a writer has left its auxiliary files next to it. If the log
     // contains no pending changes, the database can also be read as immutable
     // (<https://sqlite.org/wal.html#read_only_databases>).
@@ -358,7 +358,7 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
     open_copy(path)
 }
 
-fn open_copy(path: &Path) -> anyhow::Result<Store> {
+fn open_copy(path: &Path) -> Result<Store> {
     let copy = copy_consistently(path)?;
     let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
     Ok(Store::new(Database::Sqlite(file), path, Some(copy)))
@@ -366,7 +366,7 @@ fn open_copy(path: &Path) -> anyhow::Result<Store> {
 
 /// Copies the database, so that the copy can be migrated. Starts over if the database changes
 /// during the copy.
-fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
+fn copy_consistently(path: &Path) -> Result<ScratchFolder> {
     let files = [(path.to_owned(), "results.db"), (sibling_path(path, "-wal"), "results.db-wal")];
     let state = || {
         files
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(locate(None, nowhere, None), here, "a user without a home folder");
     }
 
-    fn error_text(result: anyhow::Result<Store>) -> String {
+    fn error_text(result: Result<Store>) -> String {
         format!("{:#}", result.map(|_| "opened").unwrap_err())
     }
 

@@ -5,6 +5,7 @@ use super::Store;
 use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::points::{PROJECT, upsert_revision};
 use super::read::parse_json;
+use anyhow::Result;
 use speedwell_model::{Revision, RevisionMarker};
 
 /// A revision and its position on a line.
@@ -26,7 +27,7 @@ impl Store {
         branch: &str,
         position: u32,
         revisions: &[Revision],
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         self.transact(|file| {
             file.execute(
                 sql!(
@@ -45,7 +46,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> anyhow::Result<()> {
+    pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> Result<()> {
         let sessions_sql = sql!("SELECT sessions, number_sum FROM summary_total");
         let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
         let current: Option<(i64, i64)> = self.query_first(sessions_sql, sql_params![], read)?;
@@ -72,7 +73,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn line_tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
+    pub fn line_tip(&self, branch: &str) -> Result<Option<(u32, String)>> {
         let sql = sql!(
             "SELECT position, id FROM branch_revision JOIN revision ON number = revision
              WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
@@ -84,7 +85,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn line_position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
+    pub fn line_position(&self, branch: &str, id: &str) -> Result<Option<u32>> {
         let sql = sql!(
             "SELECT position FROM branch_revision JOIN revision ON number = revision
              WHERE branch_revision.project = $1 AND branch = $2 AND id = $3"
@@ -97,7 +98,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn later_revisions(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
+    pub fn later_revisions(&self, id: &str) -> Result<Option<Vec<String>>> {
         let sql = sql!(
             "SELECT following.id FROM revision AS this
              JOIN branch_revision AS placed ON placed.revision = this.number
@@ -121,7 +122,7 @@ impl Store {
         &self,
         branch: &str,
         ids: impl Iterator<Item = &'a String>,
-    ) -> anyhow::Result<Vec<RevisionMarker>> {
+    ) -> Result<Vec<RevisionMarker>> {
         let sql = sql!(
             "SELECT position, committed_unix_ms
              FROM branch_revision JOIN revision ON number = revision
@@ -148,10 +149,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn revisions_in_measured_order(
-        &self,
-        branch: Option<&str>,
-    ) -> anyhow::Result<Vec<Revision>> {
+    pub fn revisions_in_measured_order(&self, branch: Option<&str>) -> Result<Vec<Revision>> {
         let sql = sql!(
             "SELECT id, tree, committed_unix_ms, subject FROM revision
              JOIN (SELECT revision, min(session) AS first FROM point
@@ -167,7 +165,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_lines(&self) -> anyhow::Result<Vec<String>> {
+    pub fn list_lines(&self) -> Result<Vec<String>> {
         let sql = sql!(
             "SELECT branch FROM branch_revision WHERE project = $1 GROUP BY branch
              ORDER BY branch COLLATE {{binary}}"
@@ -185,7 +183,7 @@ impl Store {
         &self,
         branch: &str,
         numbers: &[i64],
-    ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
+    ) -> Result<Vec<(i64, PlacedRevision)>> {
         // The join starts from the revisions with the same tree. If it started from the line, each
         // revision that is not on the line would cost a scan of the whole line.
         let sql = sql!(
@@ -214,7 +212,7 @@ pub(super) fn insert_line(
     branch: &str,
     position: u32,
     revisions: &[Revision],
-) -> anyhow::Result<()> {
+) -> Result<()> {
     for (position, revision) in (i64::from(position)..).zip(revisions) {
         let number = upsert_revision(file, revision)?;
         let sql = sql!(

@@ -10,7 +10,7 @@ use super::database::{Database, sql, sql_params};
 use super::read::parse_json;
 use super::recorder::SessionRecorder;
 use super::session_writer::SessionWriter;
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use speedwell_formats::spool::SpoolBlock;
 use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure, name_variants};
 
@@ -82,7 +82,7 @@ impl Store {
         session: &Session,
         plan: &str,
         shards: &[StoredShard],
-    ) -> anyhow::Result<SessionRecorder<'_>> {
+    ) -> Result<SessionRecorder<'_>> {
         let mut recorder = self.begin_recording(session, plan)?;
         for (index, shard) in (0..).zip(shards) {
             recorder.set_shard(index, shard)?;
@@ -95,7 +95,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_shards(&self, number: i64) -> anyhow::Result<Vec<StoredShard>> {
+    pub fn list_shards(&self, number: i64) -> Result<Vec<StoredShard>> {
         let sql = sql!(
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM shard
              WHERE session = $1 ORDER BY seq"
@@ -119,7 +119,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn merged_blocks(&self, number: i64) -> anyhow::Result<Vec<((u32, u32), BlockOrigin)>> {
+    pub fn merged_blocks(&self, number: i64) -> Result<Vec<((u32, u32), BlockOrigin)>> {
         let sql = sql!(
             "SELECT job, block, machine, shard, attempt FROM block_origin
              WHERE session = $1 ORDER BY job, block"
@@ -144,11 +144,7 @@ impl SessionRecorder<'_> {
     /// # Errors
     /// Fails if a metric has another unit elsewhere in the session, or on database errors; the
     /// block is then not inserted at all.
-    pub fn merge_block(
-        &mut self,
-        origin: BlockOrigin,
-        block: &SpoolBlock,
-    ) -> anyhow::Result<MergeOutcome> {
+    pub fn merge_block(&mut self, origin: BlockOrigin, block: &SpoolBlock) -> Result<MergeOutcome> {
         self.write_with(|writer, file| {
             let inserted = file.count_changes(
                 sql!(
@@ -190,7 +186,7 @@ impl SessionRecorder<'_> {
         (job, after): (u32, Option<u32>),
         label: &str,
         saved: usize,
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool> {
         if let Some(after) = after {
             let existing = self.write_with(|writer, file| find_origin(writer, file, job, after))?;
             if existing != Some(origin) {
@@ -205,7 +201,7 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> anyhow::Result<()> {
+    pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> Result<()> {
         let jobs = serde_json::to_string(&shard.jobs)?;
         let session = self.number();
         self.store.execute(
@@ -241,7 +237,7 @@ impl SessionRecorder<'_> {
         index: u32,
         machine: &SessionMachine,
         is_only: bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         self.write_with(|writer, file| {
             writer.upsert_machine(file, index, machine)?;
             if !is_only {
@@ -267,7 +263,7 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn supersede_runs(&mut self, slots: &[u32]) -> anyhow::Result<()> {
+    pub fn supersede_runs(&mut self, slots: &[u32]) -> Result<()> {
         let numbers = serde_json::to_string(slots)?;
         let sql =
             sql!("UPDATE run SET superseded = 1 WHERE session = $1 AND slot IN ({{numbers:2}})");
@@ -279,7 +275,7 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn add_failure(&mut self, failure: &StepFailure) -> anyhow::Result<()> {
+    pub fn add_failure(&mut self, failure: &StepFailure) -> Result<()> {
         self.write_with(|writer, file| writer.insert_failure_once(file, failure))
     }
 }
@@ -290,7 +286,7 @@ fn insert_block(
     file: &Database,
     machine: u32,
     block: &SpoolBlock,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     for (first, metric) in &block.metrics {
         writer.declare_metric(file, metric)?;
         writer.record_first_report(file, &metric.name, *first)?;
@@ -320,7 +316,7 @@ fn find_origin(
     file: &Database,
     job: u32,
     block: u32,
-) -> anyhow::Result<Option<BlockOrigin>> {
+) -> Result<Option<BlockOrigin>> {
     let sql = sql!(
         "SELECT machine, shard, attempt FROM block_origin
          WHERE session = $1 AND job = $2 AND block = $3"

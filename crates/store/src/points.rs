@@ -8,7 +8,7 @@ use super::Store;
 use super::browse::read_machine;
 use super::database::{Database, Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use super::read::{parse_json, read_metric};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{
@@ -70,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
+    pub fn find_sessions_without_points(&self) -> Result<Vec<i64>> {
         let sql = sql!("SELECT session FROM pending_summary ORDER BY session DESC");
         self.query_rows(sql, sql_params![], |row| row.get(0))
     }
@@ -80,7 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn sessions_in_future(&self, max_count: i64) -> anyhow::Result<Vec<i64>> {
+    pub fn sessions_in_future(&self, max_count: i64) -> Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
         );
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn store_points(&mut self, session: i64, points: &SessionPoints) -> anyhow::Result<()> {
+    pub fn store_points(&mut self, session: i64, points: &SessionPoints) -> Result<()> {
         self.transact(|file| {
             let recorded: i64 = file.query_value(
                 sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
@@ -125,7 +125,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
+    pub fn load_points(&self, series: i64) -> Result<Vec<StoredPoint>> {
         self.load_newest_points(series, usize::MAX)
     }
 
@@ -134,11 +134,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_newest_points(
-        &self,
-        series: i64,
-        max_points: usize,
-    ) -> anyhow::Result<Vec<StoredPoint>> {
+    pub fn load_newest_points(&self, series: i64, max_points: usize) -> Result<Vec<StoredPoint>> {
         let sql = sql!(
             "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
                     dirty, benchmark_digest
@@ -156,7 +152,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn revisions_measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
+    pub fn revisions_measured_on(&self, machine: &str) -> Result<Vec<[String; 3]>> {
         let sql = sql!(
             "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point
              JOIN machine ON machine.number = point.machine
@@ -178,7 +174,7 @@ impl Store {
         &self,
         machine: i64,
         first_session: i64,
-    ) -> anyhow::Result<BTreeMap<i64, Vec<f64>>> {
+    ) -> Result<BTreeMap<i64, Vec<f64>>> {
         // The sessions are few, and their points are found by session.
         let sql = sql!(
             "SELECT point.series, point.spread FROM session_machine
@@ -201,7 +197,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn line_failures(&self, branch: &str) -> anyhow::Result<LineFailures> {
+    pub fn line_failures(&self, branch: &str) -> Result<LineFailures> {
         // The join starts from the failures, because there are fewer of them than revisions of the
         // branch.
         let sql = sql!(
@@ -236,7 +232,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
+    pub fn failed_backfills(&self) -> Result<Vec<(String, String, i64)>> {
         // The text filter excludes most sessions cheaply. The purpose is checked exactly below.
         let sql = sql!(
             "SELECT origin.revision, variants, session.number, design, failure.detail FROM session
@@ -263,7 +259,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_series(&self) -> anyhow::Result<Vec<StoredSeries>> {
+    pub fn list_series(&self) -> Result<Vec<StoredSeries>> {
         let sql = sql!(
             "SELECT number, case_id, variant, metric, unit, better, seq FROM series
              WHERE project = $1 ORDER BY number"
@@ -279,7 +275,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn session_machine(&self, session: i64) -> anyhow::Result<Option<i64>> {
+    pub fn session_machine(&self, session: i64) -> Result<Option<i64>> {
         let sql = sql!("SELECT machine FROM session_machine WHERE session = $1");
         self.query_first(sql, sql_params![session], |row| row.get(0))
     }
@@ -288,7 +284,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if no machine has that number, or on database errors.
-    pub fn find_machine(&self, number: i64) -> anyhow::Result<Machine> {
+    pub fn find_machine(&self, number: i64) -> Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
         let found = self.query_first(sql, sql_params![number], |row| read_machine(row, 0))?;
         found.with_context(|| format!("machine {number} does not exist"))
@@ -298,7 +294,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn environment_facts(&self, session: i64) -> Result<Vec<(String, String)>> {
         let sql = sql!("SELECT environment_facts FROM session_machine WHERE session = $1");
         let facts =
             self.query_first(sql, sql_params![session], |row| Ok(parse_json(row.get(0)?)?))?;
@@ -310,7 +306,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn facts_by_sessions(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
+    pub fn facts_by_sessions(&self, sessions: &[i64]) -> Result<Vec<SharedFacts>> {
         let sql = sql!(
             "SELECT environment_facts, session FROM session_machine WHERE session IN {{numbers:1}}
              ORDER BY session"
@@ -329,7 +325,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn machine_facts(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
+    pub fn machine_facts(&self, machine: i64) -> Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
             "SELECT DISTINCT environment_facts FROM (
                  SELECT environment_facts FROM session_machine WHERE machine = $1
@@ -420,7 +416,7 @@ struct DesignKeys {
 }
 
 /// Returns the build command of the first stored variant; empty if the variant has none.
-fn build_command(variants: &str) -> anyhow::Result<String> {
+fn build_command(variants: &str) -> Result<String> {
     let variants: serde_json::Value = parse_json(variants)?;
     let command = variants.pointer("/0/worktree/build/command").and_then(serde_json::Value::as_str);
     Ok(command.unwrap_or_default().to_owned())
@@ -432,7 +428,7 @@ fn point_rows<'p>(
     file: &Database,
     (session, started_unix_ms, machine): (i64, i64, i64),
     points: &'p [SessionPoint],
-) -> anyhow::Result<Vec<[SqlParam<'p>; 14]>> {
+) -> Result<Vec<[SqlParam<'p>; 14]>> {
     // A session that measured several revisions has several points in a series.
     let mut next_indices: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
@@ -529,7 +525,7 @@ pub(super) fn upsert_series(
 
 /// Returns the number of a revision, inserting the revision if needed. Adds facts to a stored
 /// revision that lacks the tree or the commit time; never removes facts.
-pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
+pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> Result<i64> {
     let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));
     Ok(find_or_insert(
         file,

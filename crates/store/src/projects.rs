@@ -6,7 +6,7 @@
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
 /// A project of a server.
@@ -48,7 +48,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_projects(&self) -> anyhow::Result<Vec<StoredProject>> {
+    pub fn list_projects(&self) -> Result<Vec<StoredProject>> {
         let sql = sql!(
             "SELECT number, name, is_public FROM project
              ORDER BY CASE WHEN number = 1 THEN 0 ELSE 1 END, name COLLATE {{binary}}"
@@ -60,7 +60,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_project(&self, name: &str) -> anyhow::Result<Option<StoredProject>> {
+    pub fn find_project(&self, name: &str) -> Result<Option<StoredProject>> {
         let sql = sql!("SELECT number, name, is_public FROM project WHERE name = $1");
         self.query_first(sql, sql_params![name], read_project)
     }
@@ -69,9 +69,9 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the name is invalid, the tables cannot be created, or on database errors.
-    pub fn add_project(&mut self, name: &str) -> anyhow::Result<StoredProject> {
+    pub fn add_project(&mut self, name: &str) -> Result<StoredProject> {
         if let Some(problem) = project_name_problem(name) {
-            anyhow::bail!("invalid project name '{name}': {problem}");
+            bail!("invalid project name '{name}': {problem}");
         }
         self.execute(
             sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"),
@@ -87,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the project does not exist, or on database errors.
-    pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
+    pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> Result<()> {
         self.transact(|file| {
             let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
             let changed = file.count_changes(sql, sql_params![is_public, name])?;
@@ -107,7 +107,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the schema of the server's address cannot be queried.
-    pub fn project_path(&self, project: &StoredProject) -> anyhow::Result<PathBuf> {
+    pub fn project_path(&self, project: &StoredProject) -> Result<PathBuf> {
         if project.number == 1 {
             return Ok(self.path.clone());
         }

@@ -6,7 +6,7 @@ use super::database::{
     Database, Error, FromColumn, SqlParam, SqlRow, SqlStatement, TransactionPurpose, sql,
     sql_params,
 };
-use anyhow::{Context, anyhow};
+use anyhow::{Context, Result, anyhow};
 use serde::de::DeserializeOwned;
 use speedwell_formats::json_lines;
 use speedwell_model::{
@@ -34,7 +34,7 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, on database errors, or if the database holds data that
     /// this version cannot read.
-    pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
+    pub fn load_session(&self, number: i64) -> Result<Session> {
         // Use one transaction, to get a consistent snapshot of a session that is being recorded.
         self.read_snapshot(|_| self.load_in_transaction(number))
     }
@@ -44,7 +44,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].
-    pub fn load_progress(&self, number: i64) -> anyhow::Result<SessionProgress> {
+    pub fn load_progress(&self, number: i64) -> Result<SessionProgress> {
         self.read_snapshot(|_| {
             Ok(SessionProgress {
                 session: self.load_in_transaction(number)?,
@@ -59,15 +59,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails if `work` fails, or on database errors.
-    pub fn with_snapshot<T>(&self, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    pub fn with_snapshot<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.read_snapshot(|_| work())
     }
 
     /// Runs `work` in a transaction that reads a consistent snapshot.
-    pub(super) fn read_snapshot<T>(
-        &self,
-        work: impl FnOnce(&Database) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
+    pub(super) fn read_snapshot<T>(&self, work: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         let read = self.database.transaction(TransactionPurpose::Reading, work);
         read.map_err(|error| self.to_user_error(error))
     }
@@ -77,7 +74,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, on database errors, or if `out` cannot be written.
-    pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
+    pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> Result<()> {
         self.read_snapshot(|file| {
             let session = self.load_header_and_failures(number)?;
             let count = sql!("SELECT count(*) FROM run WHERE session = $1 AND superseded IS NULL");
@@ -93,7 +90,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].
-    pub fn load_session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
+    pub fn load_session_without_runs(&self, number: i64) -> Result<Session> {
         self.read_snapshot(|_| self.load_header_and_failures(number))
     }
 
@@ -102,7 +99,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].
-    pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+    pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> Result<Vec<Run>> {
         self.read_snapshot(|file| {
             let session = self.load_header(number)?;
             RunReader::new(file, &session).slot_runs(number, slots)
@@ -110,7 +107,7 @@ impl Store {
     }
 
     /// Loads a session within an open transaction.
-    pub(super) fn load_in_transaction(&self, number: i64) -> anyhow::Result<Session> {
+    pub(super) fn load_in_transaction(&self, number: i64) -> Result<Session> {
         let mut session = self.load_header_and_failures(number)?;
         let mut reader = RunReader::new(&self.database, &session);
         session.runs = reader
@@ -120,7 +117,7 @@ impl Store {
     }
 
     /// Loads a session without its runs, within an open transaction.
-    pub(super) fn load_header_and_failures(&self, number: i64) -> anyhow::Result<Session> {
+    pub(super) fn load_header_and_failures(&self, number: i64) -> Result<Session> {
         let file = &self.database;
         let mut session = self.load_header(number)?;
         let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY seq");
@@ -133,7 +130,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn session_plan(&self, number: i64) -> anyhow::Result<Option<String>> {
+    pub fn session_plan(&self, number: i64) -> Result<Option<String>> {
         self.session_column(sql!("SELECT plan FROM session WHERE number = $1"), number)
     }
 
@@ -141,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
+    pub fn finished_slots(&self, number: i64) -> Result<BTreeSet<u32>> {
         self.session_state(number)?;
         // A slot is complete if its rows are marked as done, or if it is recorded as empty.
         let sql = sql!(
@@ -157,7 +154,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn empty_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
+    pub fn empty_slots(&self, number: i64) -> Result<BTreeSet<u32>> {
         self.session_state(number)?;
         let sql = sql!("SELECT slot FROM empty_slot WHERE session = $1");
         self.query_rows(sql, sql_params![number], |row| row.get(0))
@@ -168,7 +165,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
+    pub fn decided_cases(&self, number: i64) -> Result<BTreeMap<String, usize>> {
         self.session_state(number)?;
         let sql = sql!("SELECT case_id, saved_runs FROM decided_case WHERE session = $1");
         self.query_rows(sql, sql_params![number], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -178,7 +175,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn session_state(&self, number: i64) -> anyhow::Result<SessionState> {
+    pub fn session_state(&self, number: i64) -> Result<SessionState> {
         let sql = sql!("SELECT state FROM session WHERE number = $1");
         let name: String = self.session_column(sql, number)?;
         parse_state(&name)
@@ -188,7 +185,7 @@ impl Store {
         &self,
         statement: &'static SqlStatement,
         number: i64,
-    ) -> anyhow::Result<T> {
+    ) -> Result<T> {
         let found = self.query_first(statement, sql_params![number], |row| row.get(0))?;
         found.ok_or_else(|| anyhow!("session @{number} does not exist"))
     }
@@ -199,7 +196,7 @@ impl Store {
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
         read: impl FnOnce(SqlRow<'_>) -> Result<T, Error>,
-    ) -> anyhow::Result<Option<T>> {
+    ) -> Result<Option<T>> {
         self.explain(self.database.query_first(statement, params, read))
     }
 
@@ -209,7 +206,7 @@ impl Store {
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
         read: impl FnMut(SqlRow<'_>) -> Result<T, Error>,
-    ) -> anyhow::Result<C> {
+    ) -> Result<C> {
         self.explain(self.database.query(statement, params, read))
     }
 
@@ -218,11 +215,11 @@ impl Store {
         &mut self,
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         self.transact(|file| Ok(file.execute(statement, params)?))
     }
 
-    fn load_header(&self, number: i64) -> anyhow::Result<Session> {
+    fn load_header(&self, number: i64) -> Result<Session> {
         let sql = sql!(
             "SELECT id, started_unix_ms, state, command, design, variants, environment
              FROM session WHERE number = $1"
@@ -309,7 +306,7 @@ impl<'a> RunReader<'a> {
         }
     }
 
-    fn all_runs(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
+    fn all_runs(&mut self, session: i64) -> Result<Vec<Run>> {
         let mut found = Vec::new();
         self.for_each_run(session, &mut |run| {
             found.push(run);
@@ -322,8 +319,8 @@ impl<'a> RunReader<'a> {
     pub fn for_each_run(
         &mut self,
         session: i64,
-        visit: &mut dyn FnMut(Run) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        visit: &mut dyn FnMut(Run) -> Result<()>,
+    ) -> Result<()> {
         let runs = sql!(
             "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -341,7 +338,7 @@ impl<'a> RunReader<'a> {
     }
 
     /// Returns the runs of one case in order of execution, each with its index in the session.
-    pub fn case_runs(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<(i64, Run)>> {
+    pub fn case_runs(&mut self, session: i64, case: i64) -> Result<Vec<(i64, Run)>> {
         let runs = sql!(
             "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -366,7 +363,7 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    fn slot_runs(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+    fn slot_runs(&mut self, session: i64, slots: &BTreeSet<u32>) -> Result<Vec<Run>> {
         let runs = sql!(
             "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -398,8 +395,8 @@ impl<'a> RunReader<'a> {
         &mut self,
         [runs, samples]: [&'static SqlStatement; 2],
         params: &[SqlParam<'_>],
-        visit: &mut dyn FnMut(i64, Run) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        visit: &mut dyn FnMut(i64, Run) -> Result<()>,
+    ) -> Result<()> {
         let file = self.names.file;
         let mut samples_statement = file.prepare(samples)?;
         let mut sample_rows = samples_statement.query(params)?;
@@ -436,11 +433,7 @@ fn load_profiles(file: &Database, session: i64) -> Result<Vec<ProfileRecording>,
     })
 }
 
-fn unpack_samples(
-    row: &SqlRow<'_>,
-    metrics: &[Arc<str>],
-    into: &mut SampleUnpacker,
-) -> anyhow::Result<()> {
+fn unpack_samples(row: &SqlRow<'_>, metrics: &[Arc<str>], into: &mut SampleUnpacker) -> Result<()> {
     let metric_index: i64 = row.get(1)?;
     let metric = usize::try_from(metric_index)
         .ok()
@@ -456,11 +449,7 @@ fn unpack_samples(
     Ok(())
 }
 
-fn read_run(
-    row: &SqlRow<'_>,
-    names: &mut RunNames<'_>,
-    samples: Vec<Sample>,
-) -> anyhow::Result<Run> {
+fn read_run(row: &SqlRow<'_>, names: &mut RunNames<'_>, samples: Vec<Sample>) -> Result<Run> {
     let usage = match row.get(7)? {
         None => None,
         Some(user_ns) => Some(ResourceUsage {
@@ -505,7 +494,7 @@ impl<'a> RunNames<'a> {
         RunNames { file, cases: HashMap::new(), variants: Vec::new() }
     }
 
-    fn intern_case(&mut self, number: i64) -> anyhow::Result<Arc<Case>> {
+    fn intern_case(&mut self, number: i64) -> Result<Arc<Case>> {
         if let Some(case) = self.cases.get(&number) {
             return Ok(case.clone());
         }
@@ -528,11 +517,11 @@ impl<'a> RunNames<'a> {
     }
 }
 
-pub(super) fn parse_state(name: &str) -> anyhow::Result<SessionState> {
+pub(super) fn parse_state(name: &str) -> Result<SessionState> {
     SessionState::from_name(name).with_context(|| format!("unknown session state '{name}'"))
 }
 
-pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).with_context(|| format!("cannot parse the stored JSON '{text}'"))
 }
 

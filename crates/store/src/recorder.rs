@@ -7,7 +7,7 @@ use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::read::parse_json;
 use super::session_writer::SessionWriter;
 use super::sessions::read_process;
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_model::{
@@ -43,7 +43,7 @@ impl Store {
         &mut self,
         session: &Session,
         plan: &str,
-    ) -> anyhow::Result<SessionRecorder<'_>> {
+    ) -> Result<SessionRecorder<'_>> {
         ensure!(session.runs.is_empty(), "cannot begin a session that already has runs");
         for tag in &session.tags {
             speedwell_model::validate_tag(tag)?;
@@ -67,14 +67,14 @@ impl Store {
     /// # Errors
     /// Fails if the session does not exist, has nothing left to do, or is being measured by another
     /// process.
-    pub fn resume_recording(&mut self, number: i64) -> anyhow::Result<SessionRecorder<'_>> {
+    pub fn resume_recording(&mut self, number: i64) -> Result<SessionRecorder<'_>> {
         match self.session_state(number)? {
             SessionState::Running | SessionState::Interrupted => self.ensure_not_running(number)?,
             SessionState::Complete => {
-                anyhow::bail!("session @{number} is complete: nothing to resume")
+                bail!("session @{number} is complete: nothing to resume")
             }
             SessionState::Imported => {
-                anyhow::bail!("session @{number} was imported: it has no plan")
+                bail!("session @{number} was imported: it has no plan")
             }
         }
         let writer = self.transact(|file| {
@@ -98,7 +98,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, and on database errors.
-    pub fn load_measured(&self, number: i64) -> anyhow::Result<(Session, bool)> {
+    pub fn load_measured(&self, number: i64) -> Result<(Session, bool)> {
         let is_large = self.count_runs(number)? > LARGE_SESSION;
         let session = if is_large {
             self.load_session_without_runs(number)?
@@ -112,12 +112,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, and on database errors.
-    pub fn set_gate_lines(&mut self, session: i64, lines: &[String]) -> anyhow::Result<()> {
+    pub fn set_gate_lines(&mut self, session: i64, lines: &[String]) -> Result<()> {
         self.transact(|file| set_gate_lines(file, session, lines))
     }
 
     /// Fails if another live process is measuring the session.
-    fn ensure_not_running(&self, number: i64) -> anyhow::Result<()> {
+    fn ensure_not_running(&self, number: i64) -> Result<()> {
         let Some(recorder) = self.recording_process(number)? else {
             return Ok(());
         };
@@ -132,10 +132,7 @@ impl Store {
     }
 
     /// Runs `work` in one transaction, which commits only if `work` succeeds.
-    pub(super) fn transact<T>(
-        &mut self,
-        work: impl FnOnce(&Database) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
+    pub(super) fn transact<T>(&mut self, work: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         let result = self.database.transaction(TransactionPurpose::Writing, work);
         result.map_err(|error| self.to_user_error(error))
     }
@@ -153,7 +150,7 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails if the session holds the metric with another unit or direction, or on database errors.
-    pub fn declare_metric(&mut self, metric: &Metric) -> anyhow::Result<()> {
+    pub fn declare_metric(&mut self, metric: &Metric) -> Result<()> {
         self.write_with(|writer, file| writer.declare_metric(file, metric))
     }
 
@@ -162,7 +159,7 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
+    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> Result<()> {
         self.store.queue_upload(self.writer.session, url, now_unix_ms)
     }
 
@@ -171,14 +168,14 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
+    pub fn set_variants(&mut self, variants: &[Variant]) -> Result<()> {
         let text = serde_json::to_string(variants)?;
         let sql = sql!("UPDATE session SET variants = $1 WHERE number = $2");
         self.store.execute(sql, sql_params![&text, self.writer.session])
     }
 
     /// Records that a case needs no more runs, and how many planned runs this saves.
-    pub(super) fn store_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
+    pub(super) fn store_decision(&mut self, label: &str, saved: usize) -> Result<()> {
         let sql = sql!(
             "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
              ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
@@ -186,7 +183,7 @@ impl SessionRecorder<'_> {
         self.store.execute(sql, sql_params![self.writer.session, label, saved])
     }
 
-    fn close_slots(&mut self, slots: &[u32], is_done: bool) -> anyhow::Result<()> {
+    fn close_slots(&mut self, slots: &[u32], is_done: bool) -> Result<()> {
         let closed: Vec<_> =
             slots.iter().map(|slot| self.open_slots.remove(slot).unwrap_or_default()).collect();
         self.write_with(|writer, file| {
@@ -216,7 +213,7 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
+    pub fn finish_session(&mut self, interrupted: bool) -> Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
             self.close_slots(&[slot], !interrupted)?;
@@ -232,8 +229,8 @@ impl SessionRecorder<'_> {
     /// the numbers that it caches may belong to rows that were rolled back.
     pub(super) fn write_with<T>(
         &mut self,
-        work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
+        work: impl FnOnce(&mut SessionWriter, &Database) -> Result<T>,
+    ) -> Result<T> {
         let writer = &mut self.writer;
         let result = self.store.transact(|file| work(writer, file));
         if result.is_err() {
@@ -244,7 +241,7 @@ impl SessionRecorder<'_> {
 }
 
 impl SessionObserver for SessionRecorder<'_> {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             SessionEvent::RunFinished(run) => {
                 self.open_slots.entry(run.slot).or_default().0.push((*run).clone())
@@ -265,14 +262,14 @@ impl SessionObserver for SessionRecorder<'_> {
     }
 }
 
-fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Result<()> {
+fn set_state(file: &Database, session: i64, state: SessionState) -> Result<()> {
     Ok(file.execute(
         sql!("UPDATE session SET state = $1 WHERE number = $2"),
         sql_params![state.name(), session],
     )?)
 }
 
-fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> anyhow::Result<()> {
+fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> Result<()> {
     let sql = sql!("SELECT design FROM session WHERE number = $1");
     let json: String = file.query_value(sql, sql_params![session])?;
     let design: SessionDesign = parse_json(&json)?;
@@ -297,7 +294,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> anyhow::Result<i64> {
+    pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> Result<i64> {
         let text = serde_json::to_string(progress)?;
         let ended_loads: Vec<i64> = self
             .all_loads()?
@@ -340,7 +337,7 @@ impl Store {
         number: i64,
         progress: &LoadProgress,
         now_unix_ms: i64,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let text = serde_json::to_string(progress)?;
         let sql = sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3");
         self.execute(sql, sql_params![now_unix_ms, &text, number])
@@ -350,7 +347,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn end_load(&mut self, number: i64) -> anyhow::Result<()> {
+    pub fn end_load(&mut self, number: i64) -> Result<()> {
         self.execute(sql!("DELETE FROM live_load WHERE number = $1"), sql_params![number])
     }
 
@@ -358,13 +355,13 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
+    pub fn list_live_loads(&self) -> Result<Vec<LiveLoad>> {
         let loads = self.all_loads()?.into_iter();
         Ok(loads.filter(|(_, is_gone)| !is_gone).map(|(load, _)| load).collect())
     }
 
     /// Returns all rows. The flag of a row tells whether its process is gone.
-    fn all_loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
+    fn all_loads(&self) -> Result<Vec<(LiveLoad, bool)>> {
         let sql = sql!(
             "SELECT machine_id, boot_id, pid_namespace, pid, started_ticks, number, begun_unix_ms,
                     at_unix_ms,

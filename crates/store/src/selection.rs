@@ -8,7 +8,7 @@
 use super::Store;
 use super::database::{SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use super::read::{parse_json, parse_state};
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{SessionReference, SessionState, Variant};
 use std::collections::HashMap;
@@ -50,11 +50,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn selected_numbers(
-        &self,
-        filter: &SessionFilter,
-        max_count: usize,
-    ) -> anyhow::Result<Vec<i64>> {
+    pub fn selected_numbers(&self, filter: &SessionFilter, max_count: usize) -> Result<Vec<i64>> {
         let before = filter.before.unwrap_or(i64::MAX);
         if let Some(numbers) = &filter.numbers {
             let mut candidates: Vec<i64> =
@@ -73,7 +69,7 @@ impl Store {
         };
         // Returns the newest sessions that match the leading filter and have a number below
         // `before`.
-        let leading_matches = |before: i64, limit: usize| -> anyhow::Result<Vec<i64>> {
+        let leading_matches = |before: i64, limit: usize| -> Result<Vec<i64>> {
             self.query_rows(leading, &[value, before.into(), limit.into()], |row| row.get(0))
         };
         if conditions.next().is_none() {
@@ -94,7 +90,7 @@ impl Store {
     }
 
     /// Returns the given sessions that match the filter, newest first.
-    fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
+    fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (
                   SELECT 1 FROM origin WHERE session = number AND branch = $1))
@@ -218,7 +214,7 @@ impl Store {
         &self,
         filter: &SessionFilter,
         max_count: usize,
-    ) -> anyhow::Result<Vec<SessionOverview>> {
+    ) -> Result<Vec<SessionOverview>> {
         let mut found = self.overviews(&self.selected_numbers(filter, max_count)?)?;
         found.reverse();
         Ok(found)
@@ -229,7 +225,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
+    pub fn running_sessions(&self, max_count: usize) -> Result<Vec<SessionOverview>> {
         let state = Some(SessionState::Running.name().to_owned());
         self.select_sessions(&SessionFilter { state, ..SessionFilter::default() }, max_count)
     }
@@ -238,7 +234,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
+    pub fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionOverview>> {
         self.overviews(&self.selected_numbers(filter, usize::MAX)?)
     }
 
@@ -252,7 +248,7 @@ impl Store {
         filter: &SessionFilter,
         size: u32,
         page: u32,
-    ) -> anyhow::Result<Vec<SessionOverview>> {
+    ) -> Result<Vec<SessionOverview>> {
         let [size, page] = [size, page].map(|count| count as usize);
         let offset = size.saturating_mul(page);
         let numbers = self.selected_numbers(filter, offset.saturating_add(size))?;
@@ -263,7 +259,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
+    pub fn count_sessions(&self, filter: &SessionFilter) -> Result<usize> {
         Ok(self.selected_numbers(filter, usize::MAX)?.len())
     }
 
@@ -271,7 +267,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
+    pub fn find_overview(&self, number: i64) -> Result<Option<SessionOverview>> {
         Ok(self.overviews(&[number])?.pop())
     }
 
@@ -279,7 +275,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+    pub fn overviews(&self, numbers: &[i64]) -> Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;
         // The query sums the counts in `session_case` instead of counting runs, which would take
         // longer.
@@ -310,7 +306,7 @@ impl Store {
         self.query_rows(sql, sql_params![&numbers], |row| Ok(self.read_overview(row)?))
     }
 
-    fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {
+    fn read_overview(&self, row: SqlRow<'_>) -> Result<SessionOverview> {
         let count = |column| row.get::<i64>(column).map(|count| count.max(0) as usize);
         let number = row.get(0)?;
         let state = parse_state(row.get(3)?)?;
@@ -345,7 +341,7 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session; the message lists alternatives: the range of numbers, or
     /// similar tags.
-    pub fn resolve_reference(&self, reference: &SessionReference) -> anyhow::Result<i64> {
+    pub fn resolve_reference(&self, reference: &SessionReference) -> Result<i64> {
         let found = match reference {
             SessionReference::Latest => self.nth_latest(0),
             SessionReference::Previous => self.nth_latest(1),
@@ -375,7 +371,7 @@ impl Store {
 
     /// Returns the last session of a revision. `revision` may be the beginning of an id, if only
     /// one measured id begins with it.
-    fn latest_of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
+    fn latest_of_revision(&self, revision: &str) -> Result<Option<i64>> {
         let sql = sql!(
             "SELECT max(session) FROM origin WHERE revision = $1 AND dirty = 0
              HAVING count(*) > 0"
@@ -408,7 +404,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn measured_revisions(&self) -> anyhow::Result<HashMap<String, i64>> {
+    pub fn measured_revisions(&self) -> Result<HashMap<String, i64>> {
         let sql =
             sql!("SELECT revision, max(session) FROM origin WHERE dirty = 0 GROUP BY revision");
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -419,15 +415,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn newest_revisions(
-        &self,
-        max_count: u32,
-    ) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    pub fn newest_revisions(&self, max_count: u32) -> Result<Vec<(String, Option<String>)>> {
         let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
         self.query_rows(sql, sql_params![max_count], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
+    fn nth_latest(&self, nth: i64) -> Result<Option<i64>> {
         self.query_number(
             sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1"),
             sql_params![nth],
@@ -438,11 +431,11 @@ impl Store {
         &self,
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
-    ) -> anyhow::Result<Option<i64>> {
+    ) -> Result<Option<i64>> {
         self.query_first(statement, params, |row| row.get(0))
     }
 
-    fn not_found_error(&self, reference: &SessionReference) -> anyhow::Result<anyhow::Error> {
+    fn not_found_error(&self, reference: &SessionReference) -> Result<anyhow::Error> {
         let sql = sql!("SELECT min(number), max(number) FROM session HAVING count(*) > 0");
         let range = self
             .query_first(sql, sql_params![], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)))?;
@@ -470,7 +463,7 @@ impl Store {
     }
 
     /// Returns up to five existing tags, most similar first.
-    fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
+    fn similar_tags(&self, name: &str) -> Result<Vec<String>> {
         let mut tags: Vec<String> =
             self.query_rows(sql!("SELECT DISTINCT name FROM tag"), sql_params![], |row| {
                 row.get(0)

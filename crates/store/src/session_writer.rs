@@ -3,7 +3,7 @@
 
 use super::database::{Database, Error, SqlParam, sql, sql_params};
 use super::read;
-use anyhow::Context;
+use anyhow::{Context, Result, ensure};
 use serde::{Serialize, de::DeserializeOwned};
 use speedwell_formats::json_lines;
 use speedwell_machine::process::ProcessIdentity;
@@ -25,7 +25,7 @@ pub(super) fn find_number_by_id(file: &Database, id: &str) -> Result<Option<i64>
 }
 
 /// Inserts a new session with all its content; returns its number.
-pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result<i64> {
+pub(super) fn insert_whole(file: &Database, session: &Session) -> Result<i64> {
     let mut writer = SessionWriter::begin_imported(file, session)?;
     let runs: Vec<&Run> = session.runs.iter().collect();
     for runs in runs.chunks(RUN_BATCH_SIZE) {
@@ -79,7 +79,7 @@ impl SessionWriter {
         session: &Session,
         state: SessionState,
         plan: Option<&str>,
-    ) -> anyhow::Result<SessionWriter> {
+    ) -> Result<SessionWriter> {
         let number = file.query_value(
             sql!(
                 "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
@@ -118,7 +118,7 @@ impl SessionWriter {
 
     /// Inserts the header of a session that was measured elsewhere: everything but runs, failures
     /// and profiles.
-    pub fn begin_imported(file: &Database, header: &Session) -> anyhow::Result<SessionWriter> {
+    pub fn begin_imported(file: &Database, header: &Session) -> Result<SessionWriter> {
         let writer = SessionWriter::begin(file, header, header.state, None)?;
         if let Some(calibration) = header.calibration {
             let session_calibration = NoiseCalibration { session: writer.session, ..calibration };
@@ -127,7 +127,7 @@ impl SessionWriter {
         Ok(writer)
     }
 
-    fn insert_origin(&self, file: &Database, origin: &CodeOrigin) -> anyhow::Result<()> {
+    fn insert_origin(&self, file: &Database, origin: &CodeOrigin) -> Result<()> {
         Ok(file.execute(
             sql!(
                 "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
@@ -150,7 +150,7 @@ impl SessionWriter {
         file: &Database,
         index: u32,
         machine: &SessionMachine,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         Ok(file.execute(
             sql!(
                 "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
@@ -250,7 +250,7 @@ impl SessionWriter {
     /// # Errors
     /// Fails if the session has a metric of the same name with another unit or direction: its
     /// series would mix different quantities.
-    pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
+    pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> Result<()> {
         let existing = file.query_first(
             sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
             sql_params![self.session, &metric.name],
@@ -264,7 +264,7 @@ impl SessionWriter {
                 sql_params![&metric.unit, better, self.session, &metric.name],
             )?),
             Some((unit, direction)) => {
-                anyhow::ensure!(
+                ensure!(
                     unit == metric.unit && direction == better,
                     "the unit of the metric '{}' is '{unit}' ({direction} is better) elsewhere in this \
                      session, but '{}' ({better} is better) here\n\
@@ -315,7 +315,7 @@ impl SessionWriter {
     /// Returns the number of a case, and adds the case if it is new. Sessions share cases. Two
     /// cases that differ only in the order of their parameters have different numbers, because the
     /// order is displayed.
-    fn case_number(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
+    fn case_number(&mut self, file: &Database, case: &Case) -> Result<i64> {
         let parameters = serde_json::to_string(&json_lines::json_parameters(case))?;
         let key = (case.benchmark.clone(), parameters);
         if let Some(&number) = self.cases.get(&key) {
@@ -338,13 +338,8 @@ impl SessionWriter {
     }
 
     /// Inserts runs with their samples. `is_done` says whether the slots of the runs are complete.
-    pub fn insert_runs(
-        &mut self,
-        file: &Database,
-        runs: &[&Run],
-        is_done: bool,
-    ) -> anyhow::Result<()> {
-        let jsons = runs.iter().map(|run| run_json(run)).collect::<anyhow::Result<Vec<_>>>()?;
+    pub fn insert_runs(&mut self, file: &Database, runs: &[&Run], is_done: bool) -> Result<()> {
+        let jsons = runs.iter().map(|run| run_json(run)).collect::<Result<Vec<_>>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
             let case = self.case_number(file, &run.case)?;
@@ -411,7 +406,7 @@ impl SessionWriter {
         ]
     }
 
-    fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
+    fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> Result<()> {
         let mut packed = Vec::new();
         for (row_index, run) in (self.runs..).zip(runs) {
             for (metric, samples) in read::pack_samples(run) {
@@ -448,7 +443,7 @@ impl SessionWriter {
         file: &Database,
         failure: &StepFailure,
         is_done: bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let inserted = file.count_changes(
             sql!(
                 "INSERT INTO failure (session, seq, slot, slot_done, skipped, detail)
@@ -470,11 +465,7 @@ impl SessionWriter {
 
     /// Inserts a failure that belongs to no slot, unless the session already contains it. For
     /// example, a benchmark that cannot list its cases fails again whenever the session is resumed.
-    pub fn insert_failure_once(
-        &mut self,
-        file: &Database,
-        failure: &StepFailure,
-    ) -> anyhow::Result<()> {
+    pub fn insert_failure_once(&mut self, file: &Database, failure: &StepFailure) -> Result<()> {
         let exists: bool = file.query_value(
             sql!(
                 "SELECT EXISTS (SELECT 1 FROM failure
@@ -486,11 +477,7 @@ impl SessionWriter {
     }
 
     /// Inserts a profile, replacing an earlier one of the same case and variant.
-    pub fn upsert_profile(
-        &mut self,
-        file: &Database,
-        recording: &ProfileRecording,
-    ) -> anyhow::Result<()> {
+    pub fn upsert_profile(&mut self, file: &Database, recording: &ProfileRecording) -> Result<()> {
         let case = self.case_number(file, &recording.case)?;
         Ok(file.execute(
             sql!(
@@ -511,7 +498,7 @@ impl SessionWriter {
     }
 
     /// Records that a slot is complete, but yielded no result.
-    pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
+    pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> Result<()> {
         Ok(file.execute(
             sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
             sql_params![self.session, slot],
@@ -519,8 +506,8 @@ impl SessionWriter {
     }
 
     /// Fails if another recorder has taken the next row index of the session.
-    fn ensure_sole_recorder(&self, is_alone: bool) -> anyhow::Result<()> {
-        anyhow::ensure!(
+    fn ensure_sole_recorder(&self, is_alone: bool) -> Result<()> {
+        ensure!(
             is_alone,
             "another speedwell process is recording session @{}\nhint: wait until it has ended",
             self.session
@@ -563,14 +550,14 @@ pub(super) fn insert_calibration(
 }
 
 /// Returns the JSON of a run's notes and of its kernel counters.
-fn run_json(run: &Run) -> anyhow::Result<[Option<String>; 2]> {
+fn run_json(run: &Run) -> Result<[Option<String>; 2]> {
     let notes = (!run.notes.is_empty()).then(|| to_json("notes", &run.notes));
     let kernel_stats = run.kernel_stats.as_ref().map(|stats| to_json("kernel counters", stats));
     Ok([notes.transpose()?, kernel_stats.transpose()?])
 }
 
 /// Serializes `value` as JSON, ensuring that it can be read back.
-fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Result<String> {
+fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> Result<String> {
     let text = serde_json::to_string(value)?;
     serde_json::from_str::<T>(&text)
         .with_context(|| format!("cannot store the session's {what}: {text}"))?;

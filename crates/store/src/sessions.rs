@@ -10,7 +10,7 @@ use crate::Store;
 use crate::database::{Database, Error, SqlRow, sql, sql_params};
 use crate::read::read_calibration;
 use crate::session_writer::{SessionWriter, find_number_by_id, insert_calibration, insert_whole};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -29,7 +29,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn insert_session(&mut self, session: &Session) -> anyhow::Result<i64> {
+    pub fn insert_session(&mut self, session: &Session) -> Result<i64> {
         self.transact(|file| match find_number_by_id(file, &session.id)? {
             Some(number) => Ok(number),
             None => insert_whole(file, session),
@@ -40,7 +40,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_by_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
+    pub fn find_by_id(&self, id: &str) -> Result<Option<i64>> {
         self.explain(find_number_by_id(&self.database, id))
     }
 
@@ -48,11 +48,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn store_profile(
-        &mut self,
-        number: i64,
-        recording: &ProfileRecording,
-    ) -> anyhow::Result<()> {
+    pub fn store_profile(&mut self, number: i64, recording: &ProfileRecording) -> Result<()> {
         self.session_state(number)?;
         self.transact(|file| SessionWriter::open(file, number)?.upsert_profile(file, recording))
     }
@@ -63,7 +59,7 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, if the tag is empty, reserved (such as a number) or
     /// contains a blank, quote or separator, or on database errors.
-    pub fn tag_session(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
+    pub fn tag_session(&mut self, number: i64, name: &str) -> Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;
         self.execute(
@@ -86,13 +82,13 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn delete_untracked(&mut self, number: i64) -> anyhow::Result<()> {
+    pub fn delete_untracked(&mut self, number: i64) -> Result<()> {
         self.transact(|file| delete_row(file, number))
     }
 }
 
 /// Deletes a session with all its rows.
-fn delete_row(file: &Database, number: i64) -> anyhow::Result<()> {
+fn delete_row(file: &Database, number: i64) -> Result<()> {
     let sql = sql!("DELETE FROM session WHERE number = $1");
     let deleted = file.count_changes(sql, sql_params![number])?;
     ensure!(deleted == 1, "session @{number} does not exist");
@@ -113,7 +109,7 @@ pub(super) fn read_process(row: SqlRow<'_>) -> Result<ProcessIdentity, Error> {
 
 impl Store {
     /// Returns whether the recording process has ended; `None` if this is not known.
-    pub(super) fn recorder_has_ended(&self, number: i64) -> anyhow::Result<Option<bool>> {
+    pub(super) fn recorder_has_ended(&self, number: i64) -> Result<Option<bool>> {
         let recorder = self.recording_process(number)?;
         Ok(recorder.and_then(|process| process.has_ended()))
     }
@@ -123,7 +119,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn recording_process(&self, number: i64) -> anyhow::Result<Option<ProcessIdentity>> {
+    pub fn recording_process(&self, number: i64) -> Result<Option<ProcessIdentity>> {
         let sql = sql!(
             "SELECT machine_id, boot_id, pid_namespace, pid, started_ticks
              FROM recorder WHERE session = $1"
@@ -140,7 +136,7 @@ impl Store {
         &mut self,
         machine: &Environment,
         calibration: &NoiseCalibration,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         self.transact(|file| Ok(insert_calibration(file, machine, calibration)?))
     }
 
@@ -149,10 +145,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn latest_calibration(
-        &self,
-        machine: &Environment,
-    ) -> anyhow::Result<Option<NoiseCalibration>> {
+    pub fn latest_calibration(&self, machine: &Environment) -> Result<Option<NoiseCalibration>> {
         if machine.host.is_none() {
             return Ok(None);
         }
@@ -176,7 +169,7 @@ impl Store {
         session: i64,
         (case, metric): (&str, &str),
         (builds, sd): (usize, f64),
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let sql = sql!(
             "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
              VALUES ($1, $2, $3, $4, $5) ON CONFLICT (session, case_id, metric)
@@ -191,11 +184,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn latest_layout_spread(
-        &self,
-        case: &str,
-        metric: &str,
-    ) -> anyhow::Result<Option<(i64, f64)>> {
+    pub fn latest_layout_spread(&self, case: &str, metric: &str) -> Result<Option<(i64, f64)>> {
         let sql = sql!(
             "SELECT session, sd FROM layout_spread WHERE case_id = $1 AND metric = $2
              ORDER BY session DESC LIMIT 1"
@@ -215,7 +204,7 @@ impl Store {
         actor: &str,
         reason: &str,
         at_unix_ms: i64,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let session = self.load_session_without_runs(number)?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         self.write_lines(number, &mut encoder)?;
@@ -239,7 +228,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the session was not deleted, if its content was dropped, or on database errors.
-    pub fn restore_deleted(&mut self, id: &str) -> anyhow::Result<i64> {
+    pub fn restore_deleted(&mut self, id: &str) -> Result<i64> {
         let sql = sql!("SELECT lines FROM deleted_session WHERE id = $1");
         let read = |row: SqlRow<'_>| row.get::<Option<Vec<u8>>>(0);
         let lines = self.query_first(sql, sql_params![id], read)?;
@@ -261,7 +250,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn purge_deleted_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
+    pub fn purge_deleted_before(&mut self, unix_ms: i64) -> Result<usize> {
         self.transact(|file| {
             let sql = sql!(
                 "UPDATE deleted_session SET lines = NULL
@@ -294,7 +283,7 @@ impl Store {
     pub fn expired_sessions(
         &self,
         keep: &RetentionRules<'_>,
-    ) -> anyhow::Result<Vec<(SessionOverview, &'static str)>> {
+    ) -> Result<Vec<(SessionOverview, &'static str)>> {
         let sql = sql!(
             "SELECT number FROM session
              WHERE state <> 'running' AND started_unix_ms < $1

@@ -6,7 +6,7 @@
 use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};
 use super::read::parse_json;
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_model::stored::{AuditEntry, StoredToken, TokenScope};
 
 /// An hour in milliseconds. The last use of a token is recorded to the hour.
@@ -17,7 +17,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the id exists already, or on database errors.
-    pub fn add_token(&mut self, token: &StoredToken) -> anyhow::Result<()> {
+    pub fn add_token(&mut self, token: &StoredToken) -> Result<()> {
         let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         let list = |names: &Option<Vec<String>>| names.as_ref().map(serde_json::to_string);
         let (branches, machines) = (list(&token.branches), list(&token.machines));
@@ -47,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_tokens(&self) -> anyhow::Result<Vec<StoredToken>> {
+    pub fn list_tokens(&self) -> Result<Vec<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number DESC"
@@ -59,7 +59,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_token(&self, id: &str) -> anyhow::Result<Option<StoredToken>> {
+    pub fn find_token(&self, id: &str) -> Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1"
@@ -72,11 +72,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_token_with_digest(
-        &self,
-        id: &str,
-        digest: &[u8],
-    ) -> anyhow::Result<Option<StoredToken>> {
+    pub fn find_token_with_digest(&self, id: &str, digest: &[u8]) -> Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1 AND digest = $2"
@@ -88,7 +84,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such token, or on database errors.
-    pub fn revoke_tokens(&mut self, word: &str, unix_ms: i64) -> anyhow::Result<Vec<String>> {
+    pub fn revoke_tokens(&mut self, word: &str, unix_ms: i64) -> Result<Vec<String>> {
         let is_match = |token: &StoredToken| {
             token.revoked_unix_ms.is_none() && (token.id == word || token.name == word)
         };
@@ -113,7 +109,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn record_token_use(&mut self, token: &StoredToken, unix_ms: i64) -> anyhow::Result<()> {
+    pub fn record_token_use(&mut self, token: &StoredToken, unix_ms: i64) -> Result<()> {
         let hour = unix_ms - unix_ms.rem_euclid(HOUR_MS);
         if token.used_unix_ms.is_some_and(|used| used >= hour) {
             return Ok(());
@@ -126,7 +122,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn append_audit(&mut self, line: &AuditEntry) -> anyhow::Result<()> {
+    pub fn append_audit(&mut self, line: &AuditEntry) -> Result<()> {
         self.execute(
             sql!(
                 "INSERT INTO audit (at_unix_ms, actor, token, address, project, action, subject,
@@ -150,7 +146,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn latest_audit_entries(&self, max_count: usize) -> anyhow::Result<Vec<AuditEntry>> {
+    pub fn latest_audit_entries(&self, max_count: usize) -> Result<Vec<AuditEntry>> {
         let sql = sql!(
             "SELECT at_unix_ms, actor, token, address, project, action, subject, result
              FROM audit ORDER BY number DESC LIMIT $1"

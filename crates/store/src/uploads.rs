@@ -12,6 +12,7 @@
 use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::session_writer::{find_number_by_id, insert_whole};
 use super::{Store, comment_jobs};
+use anyhow::Result;
 use ring::digest::{self, SHA256};
 use speedwell_model::Session;
 use speedwell_model::stored::{OutboxEntry, UploadState};
@@ -42,12 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn queue_upload(
-        &mut self,
-        session: i64,
-        url: &str,
-        now_unix_ms: i64,
-    ) -> anyhow::Result<()> {
+    pub fn queue_upload(&mut self, session: i64, url: &str, now_unix_ms: i64) -> Result<()> {
         self.session_state(session)?;
         self.execute(
             sql!(
@@ -64,7 +60,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_uploads(&self) -> anyhow::Result<Vec<OutboxEntry>> {
+    pub fn list_uploads(&self) -> Result<Vec<OutboxEntry>> {
         let sql = sql!(
             "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
                     next_unix_ms, reason, sent_unix_ms
@@ -78,7 +74,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn retry_uploads_now(&mut self) -> anyhow::Result<()> {
+    pub fn retry_uploads_now(&mut self) -> Result<()> {
         let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
         self.execute(sql, sql_params![])
     }
@@ -87,7 +83,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
+    pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> Result<()> {
         let sql = sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
         self.execute(sql, sql_params![until_unix_ms, url])
     }
@@ -97,10 +93,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn claim_upload(
-        &mut self,
-        selection: &UploadSelection<'_>,
-    ) -> anyhow::Result<Option<OutboxEntry>> {
+    pub fn claim_upload(&mut self, selection: &UploadSelection<'_>) -> Result<Option<OutboxEntry>> {
         let numbers = serde_json::to_string(selection.sessions)?;
         self.transact(|file| {
             // A time too far in the future was computed before the clock was set back. It is
@@ -145,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn finish_upload(&mut self, item: &OutboxEntry) -> anyhow::Result<()> {
+    pub fn finish_upload(&mut self, item: &OutboxEntry) -> Result<()> {
         self.execute(
             sql!(
                 "UPDATE outbox SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4,
@@ -267,7 +260,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn upload_status(&self, id: &str) -> anyhow::Result<Option<UploadStatus>> {
+    pub fn upload_status(&self, id: &str) -> Result<Option<UploadStatus>> {
         self.explain(find_status(&self.database, id))
     }
 
@@ -276,7 +269,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn session_digest(&self, number: i64) -> anyhow::Result<SessionDigest> {
+    pub fn session_digest(&self, number: i64) -> Result<SessionDigest> {
         match self.explain(sent_digest(&self.database, number))? {
             Some(digest) => Ok(digest),
             None => {
@@ -297,7 +290,7 @@ impl Store {
         &mut self,
         session: &Session,
         receipt: &UploadReceipt<'_>,
-    ) -> anyhow::Result<UploadStatus> {
+    ) -> Result<UploadStatus> {
         if let Some(number) = self.find_by_id(&session.id)? {
             // A complete session never changes, so it is safe to read it before the transaction.
             return self.compare_with_stored(number, receipt.digest);
@@ -319,11 +312,7 @@ impl Store {
         }
     }
 
-    fn compare_with_stored(
-        &self,
-        number: i64,
-        digest: SessionDigest,
-    ) -> anyhow::Result<UploadStatus> {
+    fn compare_with_stored(&self, number: i64, digest: SessionDigest) -> Result<UploadStatus> {
         let stored = self.session_digest(number)?;
         Ok(if stored == digest {
             UploadStatus::Known(number)

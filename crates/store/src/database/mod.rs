@@ -19,6 +19,7 @@ pub(super) use postgres::PostgresConnection;
 pub(super) use sqlite::{LOCK_TIMEOUT, SqliteConnection};
 pub(super) use statement::{SqlParam, SqlStatement, TransactionPurpose, sql, sql_params};
 
+use anyhow::Result;
 use rusqlite::types::ValueRef;
 use std::fmt;
 use std::time::Duration;
@@ -229,8 +230,8 @@ impl Database {
     pub fn transaction<T>(
         &self,
         purpose: TransactionPurpose,
-        work: impl FnOnce(&Database) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
+        work: impl FnOnce(&Database) -> Result<T>,
+    ) -> Result<T> {
         on_either!(self, connection => connection.begin_transaction(purpose))?;
         let result = work(self).and_then(|result| {
             on_either!(self, connection => connection.commit_transaction())?;

@@ -8,6 +8,7 @@ mod address;
 use super::errors::has_lost_connection;
 use super::{Error, SqlParam, SqlStatement, TransactionPurpose};
 use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
+use anyhow::Result;
 use bytes::BytesMut;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -76,7 +77,7 @@ impl PostgresConnection {
     /// # Errors
     /// Fails if the server cannot be reached or rejects the login, or the tables belong to another
     /// program or to a newer or an unreleased version.
-    pub fn open(address: &str) -> anyhow::Result<PostgresConnection> {
+    pub fn open(address: &str) -> Result<PostgresConnection> {
         let server = PostgresConnection::connect(address)?;
         let owner = server.database_owner().map_err(Error::explain_error)?;
         if owner.usable_steps()? < STEPS.len() {
@@ -85,7 +86,7 @@ impl PostgresConnection {
         Ok(server)
     }
 
-    fn connect(address: &str) -> anyhow::Result<PostgresConnection> {
+    fn connect(address: &str) -> Result<PostgresConnection> {
         let config = address::parse_config(address)?;
         Ok(PostgresConnection {
             line: RefCell::new(connect(&config).map_err(Error::explain_error)?),

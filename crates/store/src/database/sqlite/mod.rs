@@ -5,7 +5,7 @@
 use super::errors::{explain_sqlite_error, sqlite_error_kind};
 use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
 use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
-use anyhow::bail;
+use anyhow::{Result, bail};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, TransactionBehavior};
 use std::fs;
@@ -59,7 +59,7 @@ impl SqliteConnection {
     /// # Errors
     /// Fails if the file is not a database, belongs to another program, was written by a newer or
     /// an unreleased version, cannot be written, or stays locked.
-    pub fn open(path: &Path, timeout: Duration) -> anyhow::Result<SqliteConnection> {
+    pub fn open(path: &Path, timeout: Duration) -> Result<SqliteConnection> {
         if path.is_dir() {
             bail!(
                 "it is a folder\nhint: name the file inside it, for example '{}/results.db'",
@@ -85,7 +85,7 @@ impl SqliteConnection {
     ///
     /// # Errors
     /// Fails if the file cannot be read with these parameters.
-    pub fn open_read_only(path: &Path, form: &str) -> anyhow::Result<SqliteConnection> {
+    pub fn open_read_only(path: &Path, form: &str) -> Result<SqliteConnection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
