@@ -293,11 +293,8 @@ impl Store {
     }
 
     fn write_changes(&self, out: &mut dyn Write) -> Result<()> {
-        let numbers: Vec<i64> = self.query_rows(
-            sql!("SELECT number FROM change ORDER BY number"),
-            sql_params![],
-            |row| row.get(0),
-        )?;
+        let sql = sql!("SELECT number FROM change ORDER BY number");
+        let numbers: Vec<i64> = self.query_rows(sql, sql_params![], |row| row.get(0))?;
         for number in numbers {
             let StoredChange { change, series, branch } = self.find_change(number)?;
             let series = self.find_series(series)?;
@@ -568,14 +565,12 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> Result<()> {
     }
     let mut last = newest;
     while last + 1 < number {
-        last = file.query_value(
-            sql!(
-                "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
-                                      environment)
-                 VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
-            ),
-            sql_params![&session.id],
-        )?;
+        let sql = sql!(
+            "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                                  environment)
+             VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
+        );
+        last = file.query_value(sql, sql_params![&session.id])?;
         file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![last])?;
     }
     Ok(())

@@ -87,10 +87,8 @@ impl Store {
         self.transact(|file| {
             // Delete all changes before inserting any. Two changes may have swapped their
             // revisions, and the revision after a change must be unique.
-            file.execute(
-                sql!("DELETE FROM change WHERE series = $1 AND branch = $2"),
-                sql_params![series, branch],
-            )?;
+            let sql = sql!("DELETE FROM change WHERE series = $1 AND branch = $2");
+            file.execute(sql, sql_params![series, branch])?;
             let mut numbers = Vec::new();
             for change in changes {
                 let number = insert_change(file, series, branch, change)?;
@@ -195,13 +193,11 @@ impl Store {
             "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: 'speedwell history rename --undo' \
              reverts a rename"
         );
-        self.execute(
-            sql!(
-                "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
-                 ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
-            ),
-            sql_params![PROJECT, old, new],
-        )
+        let sql = sql!(
+            "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
+             ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
+        );
+        self.execute(sql, sql_params![PROJECT, old, new])
     }
 
     /// Undoes a rename; returns whether there was one.
@@ -274,15 +270,13 @@ pub(super) fn insert_change(
         change.number,
     ];
     if change.number > 0 {
-        file.query_value(
-            sql!(
-                "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
-                     high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms, number)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-                 RETURNING number"
-            ),
-            params,
-        )
+        let sql = sql!(
+            "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
+                 high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms, number)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+             RETURNING number"
+        );
+        file.query_value(sql, params)
     } else {
         file.query_value(
             sql!(

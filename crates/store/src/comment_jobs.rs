@@ -140,10 +140,8 @@ impl Store {
             let Some(job) = next_due_job(file, now_unix_ms)? else {
                 return Ok(None);
             };
-            file.execute(
-                sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2"),
-                sql_params![now_unix_ms + CLAIM_MS, &job.pull],
-            )?;
+            let sql = sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2");
+            file.execute(sql, sql_params![now_unix_ms + CLAIM_MS, &job.pull])?;
             Ok(Some(job))
         })
     }
@@ -171,10 +169,8 @@ impl Store {
                     job.session,
                 ],
             )?;
-            Ok(file.execute(
-                sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1"),
-                sql_params![&job.pull],
-            )?)
+            let sql = sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1");
+            Ok(file.execute(sql, sql_params![&job.pull])?)
         })
     }
 }

@@ -29,13 +29,11 @@ impl Store {
         revisions: &[Revision],
     ) -> Result<()> {
         self.transact(|file| {
-            file.execute(
-                sql!(
-                    "DELETE FROM branch_revision
-                     WHERE project = $1 AND branch = $2 AND position >= $3"
-                ),
-                sql_params![PROJECT, branch, position],
-            )?;
+            let sql = sql!(
+                "DELETE FROM branch_revision
+                 WHERE project = $1 AND branch = $2 AND position >= $3"
+            );
+            file.execute(sql, sql_params![PROJECT, branch, position])?;
             insert_line(file, branch, position, revisions)
         })
     }

@@ -94,10 +94,8 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn store_points(&mut self, session: i64, points: &SessionPoints) -> Result<()> {
         self.transact(|file| {
-            let recorded: i64 = file.query_value(
-                sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
-                sql_params![session],
-            )?;
+            let sql = sql!("SELECT started_unix_ms FROM session WHERE number = $1");
+            let recorded: i64 = file.query_value(sql, sql_params![session])?;
             let started = credible_start(recorded, unix_time_ms());
             let machine = upsert_machine(file, &points.machine, started)?;
             file.execute(
@@ -110,13 +108,11 @@ impl Store {
             )?;
             file.execute(sql!("DELETE FROM point WHERE session = $1"), sql_params![session])?;
             let rows = point_rows(file, (session, started, machine), &points.points)?;
-            file.insert(
-                sql!(
-                    "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
-                         value, low, high, runs, spread, kind, dirty, benchmark_digest) {{rows:14}}"
-                ),
-                &rows,
-            )?;
+            let sql = sql!(
+                "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
+                     value, low, high, runs, spread, kind, dirty, benchmark_digest) {{rows:14}}"
+            );
+            file.insert(sql, &rows)?;
             Ok(())
         })
     }

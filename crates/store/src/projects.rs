@@ -73,10 +73,8 @@ impl Store {
         if let Some(problem) = project_name_problem(name) {
             bail!("invalid project name '{name}': {problem}");
         }
-        self.execute(
-            sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"),
-            sql_params![name],
-        )?;
+        let sql = sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING");
+        self.execute(sql, sql_params![name])?;
         let project = self.find_project(name)?.context("the project was removed")?;
         self.explain(self.database.make_schema(project.number))?;
         Store::open(&self.project_path(&project)?)?;

@@ -263,10 +263,8 @@ impl SessionObserver for SessionRecorder<'_> {
 }
 
 fn set_state(file: &Database, session: i64, state: SessionState) -> Result<()> {
-    Ok(file.execute(
-        sql!("UPDATE session SET state = $1 WHERE number = $2"),
-        sql_params![state.name(), session],
-    )?)
+    let sql = sql!("UPDATE session SET state = $1 WHERE number = $2");
+    Ok(file.execute(sql, sql_params![state.name(), session])?)
 }
 
 fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> Result<()> {
@@ -275,10 +273,8 @@ fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> Result<()>
     let design: SessionDesign = parse_json(&json)?;
     if design.gate_lines != lines {
         let design = SessionDesign { gate_lines: lines.to_vec(), ..design };
-        file.execute(
-            sql!("UPDATE session SET design = $1 WHERE number = $2"),
-            sql_params![&serde_json::to_string(&design)?, session],
-        )?;
+        let sql = sql!("UPDATE session SET design = $1 WHERE number = $2");
+        file.execute(sql, sql_params![&serde_json::to_string(&design)?, session])?;
     }
     Ok(())
 }
@@ -305,10 +301,8 @@ impl Store {
         let ended_loads = serde_json::to_string(&ended_loads)?;
         let process = ProcessIdentity::current_process();
         self.transact(|file| {
-            file.execute(
-                sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}"),
-                sql_params![&ended_loads],
-            )?;
+            let sql = sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}");
+            file.execute(sql, sql_params![&ended_loads])?;
             Ok(file.query_value(
                 sql!(
                     "INSERT INTO live_load (machine_id, boot_id, pid_namespace, pid, started_ticks,

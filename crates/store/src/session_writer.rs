@@ -99,10 +99,8 @@ impl SessionWriter {
         )?;
         let mut writer = SessionWriter::open(file, number)?;
         for (index, tag) in session.tags.iter().enumerate() {
-            file.execute(
-                sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)"),
-                sql_params![writer.session, index, tag],
-            )?;
+            let sql = sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)");
+            file.execute(sql, sql_params![writer.session, index, tag])?;
         }
         for metric in &session.metrics {
             writer.declare_metric(file, metric)?;
@@ -177,13 +175,11 @@ impl SessionWriter {
         name: &str,
         first_report: i64,
     ) -> Result<(), Error> {
-        file.execute(
-            sql!(
-                "UPDATE metric SET first_report = $1 WHERE session = $2 AND name = $3
-                 AND (first_report IS NULL OR first_report > $1)"
-            ),
-            sql_params![first_report, self.session, name],
-        )
+        let sql = sql!(
+            "UPDATE metric SET first_report = $1 WHERE session = $2 AND name = $3
+             AND (first_report IS NULL OR first_report > $1)"
+        );
+        file.execute(sql, sql_params![first_report, self.session, name])
     }
 
     /// Sorts the metrics of a session by the position at which they were first reported. Does
@@ -200,23 +196,15 @@ impl SessionWriter {
         // for a moment.
         let first_unused = 1 << ROW_BITS_PER_SLOT;
         for (&seq, new) in ordered.iter().zip(first_unused..) {
-            file.execute(
-                sql!("UPDATE metric SET seq = $1 WHERE session = $2 AND seq = $3"),
-                sql_params![new, self.session, seq],
-            )?;
-            file.execute(
-                sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3"),
-                sql_params![new, self.session, seq],
-            )?;
+            let sql = sql!("UPDATE metric SET seq = $1 WHERE session = $2 AND seq = $3");
+            file.execute(sql, sql_params![new, self.session, seq])?;
+            let sql = sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3");
+            file.execute(sql, sql_params![new, self.session, seq])?;
         }
-        file.execute(
-            sql!("UPDATE metric SET seq = seq - $1 WHERE session = $2"),
-            sql_params![first_unused, self.session],
-        )?;
-        file.execute(
-            sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2"),
-            sql_params![first_unused, self.session],
-        )?;
+        let sql = sql!("UPDATE metric SET seq = seq - $1 WHERE session = $2");
+        file.execute(sql, sql_params![first_unused, self.session])?;
+        let sql = sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2");
+        file.execute(sql, sql_params![first_unused, self.session])?;
         self.metrics.clear();
         Ok(())
     }
@@ -297,11 +285,8 @@ impl SessionWriter {
         if let Some(&index) = self.metrics.get(name) {
             return Ok(index);
         }
-        let index = file.query_first(
-            sql!("SELECT seq FROM metric WHERE session = $1 AND name = $2"),
-            sql_params![self.session, name],
-            |row| row.get(0),
-        )?;
+        let sql = sql!("SELECT seq FROM metric WHERE session = $1 AND name = $2");
+        let index = file.query_first(sql, sql_params![self.session, name], |row| row.get(0))?;
         match index {
             Some(index) => {
                 self.metrics.insert(name.clone(), index);
@@ -322,17 +307,13 @@ impl SessionWriter {
             return Ok(number);
         }
         let id = case.id();
-        file.execute(
-            sql!(
-                "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
-                 ON CONFLICT DO NOTHING"
-            ),
-            sql_params![&id, &key.0, &key.1],
-        )?;
-        let number = file.query_value(
-            sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2"),
-            sql_params![&id, &key.1],
-        )?;
+        let sql = sql!(
+            "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
+             ON CONFLICT DO NOTHING"
+        );
+        file.execute(sql, sql_params![&id, &key.0, &key.1])?;
+        let sql = sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2");
+        let number = file.query_value(sql, sql_params![&id, &key.1])?;
         self.cases.insert(key, number);
         Ok(number)
     }
@@ -345,24 +326,20 @@ impl SessionWriter {
             let case = self.case_number(file, &run.case)?;
             rows.push(self.run_row(row_index, case, run, json, is_done));
         }
-        let inserted = file.insert(
-            sql!(
-                "INSERT INTO run (session, seq, benchmark_case, variant, slot, block,
-                     started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
-                     involuntary_switches, notes, slot_done, build, voluntary_switches,
-                     minor_faults, major_faults, migrations, kernel_stats, rejected_by, machine)
-                 {{rows:22}} ON CONFLICT DO NOTHING"
-            ),
-            &rows,
-        )?;
+        let sql = sql!(
+            "INSERT INTO run (session, seq, benchmark_case, variant, slot, block,
+                 started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
+                 involuntary_switches, notes, slot_done, build, voluntary_switches,
+                 minor_faults, major_faults, migrations, kernel_stats, rejected_by, machine)
+             {{rows:22}} ON CONFLICT DO NOTHING"
+        );
+        let inserted = file.insert(sql, &rows)?;
         self.ensure_sole_recorder(inserted == runs.len())?;
         self.insert_samples(file, runs)?;
         for (row_index, run) in (self.runs..).zip(runs) {
             if let Some(load) = &run.load {
-                file.execute(
-                    sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)"),
-                    sql_params![self.session, row_index, load],
-                )?;
+                let sql = sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)");
+                file.execute(sql, sql_params![self.session, row_index, load])?;
             }
         }
         self.runs += runs.len() as i64;
@@ -427,13 +404,11 @@ impl SessionWriter {
                 ]
             })
             .collect();
-        file.insert(
-            sql!(
-                "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
-                     positions) {{rows:7}}"
-            ),
-            &rows,
-        )?;
+        let sql = sql!(
+            "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
+                 positions) {{rows:7}}"
+        );
+        file.insert(sql, &rows)?;
         Ok(())
     }
 
@@ -499,10 +474,9 @@ impl SessionWriter {
 
     /// Records that a slot is complete, but yielded no result.
     pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> Result<()> {
-        Ok(file.execute(
-            sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
-            sql_params![self.session, slot],
-        )?)
+        let sql =
+            sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING");
+        Ok(file.execute(sql, sql_params![self.session, slot])?)
     }
 
     /// Fails if another recorder has taken the next row index of the session.

@@ -62,16 +62,14 @@ impl Store {
     pub fn tag_session(&mut self, number: i64, name: &str) -> Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;
-        self.execute(
-            sql!(
-                "INSERT INTO tag (session, seq, name)
-                 SELECT CAST($1 AS BIGINT),
-                        (SELECT coalesce(max(seq) + 1, 0) FROM tag WHERE session = $1),
-                        CAST($2 AS TEXT)
-                 WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
-            ),
-            sql_params![number, name],
-        )
+        let sql = sql!(
+            "INSERT INTO tag (session, seq, name)
+             SELECT CAST($1 AS BIGINT),
+                    (SELECT coalesce(max(seq) + 1, 0) FROM tag WHERE session = $1),
+                    CAST($2 AS TEXT)
+             WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
+        );
+        self.execute(sql, sql_params![number, name])
     }
 
     /// Deletes the session with all its measurements, and leaves no tombstone. The number of the

@@ -45,15 +45,13 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn queue_upload(&mut self, session: i64, url: &str, now_unix_ms: i64) -> Result<()> {
         self.session_state(session)?;
-        self.execute(
-            sql!(
-                "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
-                 ON CONFLICT (session, url) DO UPDATE SET
-                     state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
-                     next_unix_ms = 0, claimed_until_unix_ms = 0"
-            ),
-            sql_params![session, url, now_unix_ms],
-        )
+        let sql = sql!(
+            "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
+             ON CONFLICT (session, url) DO UPDATE SET
+                 state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
+                 next_unix_ms = 0, claimed_until_unix_ms = 0"
+        );
+        self.execute(sql, sql_params![session, url, now_unix_ms])
     }
 
     /// Returns all uploads, oldest session first.
@@ -122,13 +120,11 @@ impl Store {
                 read_entry,
             )?;
             if let Some(OutboxEntry { session, url, .. }) = &found {
-                file.execute(
-                    sql!(
-                        "UPDATE outbox SET claimed_until_unix_ms = $1
-                         WHERE session = $2 AND url = $3"
-                    ),
-                    sql_params![selection.now_unix_ms + CLAIM_MS, *session, url],
-                )?;
+                let sql = sql!(
+                    "UPDATE outbox SET claimed_until_unix_ms = $1
+                     WHERE session = $2 AND url = $3"
+                );
+                file.execute(sql, sql_params![selection.now_unix_ms + CLAIM_MS, *session, url])?;
             }
             Ok(found)
         })
