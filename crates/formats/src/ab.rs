@@ -12,7 +12,7 @@ use crate::foreign::json::JsonContent;
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
 use crate::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use anyhow::{Context, Result, ensure};
-use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
+use speedwell_model::{Case, Metric, MetricDirection, Session};
 
 /// Start of the first line of a report.
 const FIRST_LINE: &str = "This is ApacheBench";
@@ -42,10 +42,9 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
         text = html_to_text(&text).into();
     }
     let mut imported = SessionBuilder::default();
-    let mut environment = Environment::default();
     for (first_line, lines) in split_reports(&text) {
         let report = AbReport::read(&lines);
-        environment.facts.extend(report.facts.clone());
+        imported.environment.facts.extend(report.facts.clone());
         match report.into_load_report() {
             Some(load) => load.add_to(&mut imported, remarks),
             None => remarks.push(format!(
@@ -60,7 +59,7 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
          its stderr, and try 'ab -r'",
         remarks.first().map_or("it contains no report", String::as_str)
     );
-    Ok(vec![imported.into_session(file.label, environment, None)?])
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Splits `text` into reports. Returns for each report the number of its first line, and its lines.
@@ -367,8 +366,8 @@ pub fn read_requests(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<
             "the last line has no newline, so it may be cut short and was left out".to_owned(),
         );
     }
-    let began = Some((started_s * 1e3) as i64);
-    Ok(vec![imported.into_session(file.label, Environment::default(), began)?])
+    imported.started_unix_ms = Some((started_s * 1e3) as i64);
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Rows below a header, all with as many cells as the header.

@@ -71,7 +71,7 @@ pub fn read_metrics(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<V
         }
     }
     remarks.extend(left_out.into_warning(imported.is_empty())?);
-    Ok(vec![imported.into_session(file.label, Environment::default(), None)?])
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Reads a whole response. Adds messages for the user to `remarks`.

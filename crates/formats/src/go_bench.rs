@@ -69,11 +69,12 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
         reading.parse_line(line.strip_suffix('\r').unwrap_or(line));
     }
     reading.end_package(None);
-    let mut imported = SessionBuilder::default();
+    let mut imported =
+        SessionBuilder { environment: reading.environment, ..SessionBuilder::default() };
     remarks.extend(reading.skipped.warning());
     remarks.extend(reading.remarks);
     add_entries(reading.entries, &reading.directions, &mut imported, remarks);
-    Ok(vec![imported.into_session(file.label, reading.environment, None)?])
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Reads the output of one process of a Go test binary. Lines with the same name are samples of one

@@ -14,7 +14,7 @@ use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use speedwell_model::load::latency::{ServiceTime, TimeDistribution, read_log};
-use speedwell_model::{Environment, Metric, MetricDirection, ParameterValue, Session};
+use speedwell_model::{Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 
 /// Quantities in Speedwell's own logs, with the prefixes of their metrics.
@@ -80,7 +80,7 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
     for ((benchmark, outcome), totals) in cases {
         build_report(benchmark, outcome, totals).add_to(&mut imported, remarks);
     }
-    let session = imported.into_session(file.label, Environment::default(), None);
+    let session = imported.into_session(file.label);
     Ok(vec![session.context("every histogram in it is empty")?])
 }
 

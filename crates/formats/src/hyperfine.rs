@@ -9,9 +9,7 @@ use super::load_report::NS_PER_SECOND;
 use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Result, ensure};
-use speedwell_model::{
-    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
-};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Session};
 
 /// Note on the first run of a command. The mean CPU times of all runs are stored in this run.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
@@ -51,7 +49,7 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
             ));
         }
     }
-    Ok(vec![imported.into_session(file.label, Environment::default(), None)?])
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 struct HyperfineResult {

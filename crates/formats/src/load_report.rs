@@ -6,9 +6,7 @@
 use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::{http_output, to_sentence};
 use anyhow::Result;
-use speedwell_model::{
-    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
-};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Session};
 
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
@@ -68,7 +66,7 @@ impl LoadReport {
     ) -> Result<Vec<Session>> {
         let mut imported = SessionBuilder::default();
         self.add_to(&mut imported, remarks);
-        Ok(vec![imported.into_session(file.label, Environment::default(), None)?])
+        Ok(vec![imported.into_session(file.label)?])
     }
 
     /// Adds the report as one run, because a load test is one process. If requests failed and none

@@ -23,8 +23,7 @@ use speedwell_model::load::latency::{
 use speedwell_model::load::measurement::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::{
-    Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
-    Variant,
+    FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState, Variant,
 };
 use std::sync::Arc;
 
@@ -43,8 +42,8 @@ pub fn load_session(label: &str, loads: &[LoadRun], remarks: &mut Vec<String>) -
         add_load(load, variants.as_ref(), &mut imported, remarks)?;
     }
     let first_ms = loads.iter().map(|load| load.measured.began_epoch_ms).min();
-    let began = first_ms.and_then(|ms| i64::try_from(ms).ok());
-    let mut session = imported.into_session(label, Environment::default(), began)?;
+    imported.started_unix_ms = first_ms.and_then(|ms| i64::try_from(ms).ok());
+    let mut session = imported.into_session(label)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
     session.state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };
     if let Some(LoadVariants { labels, .. }) = &variants {

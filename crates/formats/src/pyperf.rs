@@ -58,8 +58,8 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
     for result in distinguish_results(listed, remarks)? {
         add_benchmark(&result.content, &result.case, root.get("metadata"), &mut imported)?;
     }
-    let environment = read_environment(root.get("metadata"))?;
-    Ok(vec![imported.into_session(file.label, environment, None)?])
+    imported.environment = read_environment(root.get("metadata"))?;
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Parses the output of pyperf; returns one result for each run of a benchmark.

@@ -47,6 +47,11 @@ pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
 /// runs are added.
 #[derive(Debug, Default)]
 pub struct SessionBuilder {
+    /// Environment of the measurement.
+    pub environment: Environment,
+    /// Start of the measurement, in milliseconds since the Unix epoch. If it is unknown, the session
+    /// starts now.
+    pub started_unix_ms: Option<i64>,
     /// Metrics by their names, which all samples share.
     metrics: IndexMap<Arc<str>, Metric>,
     /// All cases by id, with the number of their runs.
@@ -124,22 +129,16 @@ impl SessionBuilder {
         self.runs.is_empty() && self.failures.is_empty()
     }
 
-    /// Builds the session. `label` is the user's name for the file; without `started_unix_ms`, the
-    /// session starts now.
+    /// Builds the session. `label` is the user's name for the file.
     ///
     /// # Errors
     /// Fails if nothing was added, or a value is invalid.
-    pub fn into_session(
-        self,
-        label: &str,
-        environment: Environment,
-        started_unix_ms: Option<i64>,
-    ) -> Result<Session> {
+    pub fn into_session(self, label: &str) -> Result<Session> {
         ensure!(!self.is_empty(), "it contains no results");
         self.validate_values()?;
         let session = Session {
             metrics: self.metrics.into_values().collect(),
-            environment,
+            environment: self.environment,
             runs: self.runs,
             failures: self.failures,
             ..empty_session(
@@ -149,7 +148,7 @@ impl SessionBuilder {
             )
         };
         Ok(Session {
-            started_unix_ms: started_unix_ms.unwrap_or(session.started_unix_ms),
+            started_unix_ms: self.started_unix_ms.unwrap_or(session.started_unix_ms),
             ..session
         })
     }
@@ -521,7 +520,7 @@ pub fn part_id(id: &str, part: u32) -> String {
 #[derive(Debug)]
 pub struct FileSessions {
     format: &'static str,
-    sessions: IndexMap<String, (PointKey, SessionBuilder)>,
+    sessions: IndexMap<String, (CodeOrigin, SessionBuilder)>,
 }
 
 impl FileSessions {
@@ -533,8 +532,11 @@ impl FileSessions {
     /// Returns the session for these facts, creating it if needed.
     pub fn session_for(&mut self, key: PointKey) -> &mut SessionBuilder {
         let id = key.session_id(self.format);
-        let entry = self.sessions.entry(id);
-        &mut entry.or_insert_with(|| (key, SessionBuilder::default())).1
+        let PointKey { origin, environment, started_unix_ms, .. } = key;
+        let new = || {
+            (origin, SessionBuilder { environment, started_unix_ms, ..SessionBuilder::default() })
+        };
+        &mut self.sessions.entry(id).or_insert_with(new).1
     }
 
     /// Returns all non-empty sessions. `label` is the user's name for the file.
@@ -543,10 +545,9 @@ impl FileSessions {
     /// Fails if no session has results, or a value is invalid.
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
         let non_empty = self.sessions.into_iter().filter(|(_, (_, imported))| !imported.is_empty());
-        let session = |(id, (key, imported)): (String, (PointKey, SessionBuilder))| {
-            let session = imported.into_session(label, key.environment, key.started_unix_ms)?;
-            let origin = Some(key.origin).filter(|origin| !origin.revision.is_empty());
-            Ok(Session { id, origin, ..session })
+        let session = |(id, (origin, imported)): (String, (CodeOrigin, SessionBuilder))| {
+            let origin = Some(origin).filter(|origin| !origin.revision.is_empty());
+            Ok(Session { id, origin, ..imported.into_session(label)? })
         };
         let sessions: Vec<Session> = non_empty.map(session).collect::<Result<_>>()?;
         ensure!(!sessions.is_empty(), "it contains no results");

@@ -11,7 +11,7 @@ use crate::foreign::file_beginning;
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, jmh, pytest_benchmark, rust};
 use anyhow::Result;
-use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Metric, Session};
+use speedwell_model::{Case, FailureCause, MeasuredProgram, Metric, Session};
 use std::sync::Arc;
 
 /// Name of the format of criterion's `sample.json`.
@@ -66,7 +66,7 @@ pub fn read_with(
     remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
-    build_session(file, benchmarks, Environment::default(), None, remarks)
+    build_session(file, benchmarks, SessionBuilder::default(), remarks)
 }
 
 /// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `remarks`.
@@ -75,7 +75,7 @@ pub fn read_with(
 /// Fails if the file is not JMH JSON; the message names the location.
 pub fn read_jmh(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let benchmarks = jmh::read_forks(file.bytes)?.into_iter();
-    build_session(file, benchmarks, Environment::default(), None, remarks)
+    build_session(file, benchmarks, SessionBuilder::default(), remarks)
 }
 
 /// Names the benchmark of a session from a `sample.json` of criterion. `description` is the content
@@ -147,32 +147,31 @@ pub fn read_pytest_benchmark(
     let machine = root.get("machine_info");
     let text =
         |key: &str| -> Option<String> { Some(machine.as_ref()?.text_of(key).ok()??.to_owned()) };
-    let mut environment = Environment { host: text("node"), ..Environment::default() };
-    environment.programs.extend(text("python_version").map(|version| MeasuredProgram {
+    let mut imported = SessionBuilder::default();
+    imported.environment.host = text("node");
+    imported.environment.programs.extend(text("python_version").map(|version| MeasuredProgram {
         variant: super::session_builder::ONLY_VARIANT.to_owned(),
         path: "python".into(),
         version: Some(version),
         ..MeasuredProgram::default()
     }));
-    let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
-    build_session(file, results.into_iter(), environment, began, remarks)
+    imported.started_unix_ms = root.text_of("datetime")?.and_then(super::point_table::parse_time);
+    build_session(file, results.into_iter(), imported, remarks)
 }
 
-/// Builds the session. Each item of `benchmarks` contains the results of one benchmark, one result
-/// per process.
+/// Adds the results to the session and builds it. Each item of `benchmarks` contains the results of
+/// one benchmark, one result per process.
 fn build_session(
     file: &InputFile<'_>,
     benchmarks: impl Iterator<Item = Vec<ReportedResult>>,
-    environment: Environment,
-    started_unix_ms: Option<i64>,
+    mut imported: SessionBuilder,
     remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let listed = benchmarks.filter_map(list_benchmark).collect();
-    let mut imported = SessionBuilder::default();
     for ListedResult { case, content, .. } in distinguish_results(listed, remarks)? {
         content.into_iter().for_each(|process| add_process(&mut imported, &case, process));
     }
-    Ok(vec![imported.into_session(file.label, environment, started_unix_ms)?])
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Lists a benchmark with the results of its processes; `None` if there are none.

@@ -61,9 +61,10 @@ pub fn read(input: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sess
     }
     remarks.extend(reading.warnings());
     remarks.extend(context_warnings(&context));
-    let environment = read_environment(&context, ONLY_VARIANT)?;
-    let imported = reading.imported;
-    Ok(vec![imported.into_session(input.label, environment, started_unix_ms(&context))?])
+    let mut imported = reading.imported;
+    imported.environment = read_environment(&context, ONLY_VARIANT)?;
+    imported.started_unix_ms = started_unix_ms(&context);
+    Ok(vec![imported.into_session(input.label)?])
 }
 
 /// Name of a benchmark, and its position in the program if the file states it.
