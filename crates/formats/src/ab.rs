@@ -7,7 +7,6 @@
 //! `-g`). These tables do not name the measured address. The source for the lines is `support/ab.c`
 //! of httpd 2.2 and 2.4.
 
-use crate::foreign::file_beginning;
 use crate::foreign::json::JsonContent;
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
 use crate::session_builder::{ImportedProcess, InputFile, SessionBuilder};
@@ -23,8 +22,7 @@ const REPORT_FIELDS: [&str; 4] =
 
 /// Returns whether the data contain a report of ab.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    text.lines().any(|line| {
+    file.beginning().lines().any(|line| {
         let line = line.trim();
         line.starts_with(FIRST_LINE)
             || (line.starts_with("Requests per second:") && line.contains("[#/sec]"))
@@ -314,13 +312,14 @@ pub fn recognizes_requests(file: &JsonContent<'_>) -> bool {
 pub fn read_percentages(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let table = DelimitedTable::read(file.bytes, PERCENTAGES_HEADER, ',')?;
     let mut load = LoadReport { target: DEFAULT_BENCHMARK.to_owned(), ..LoadReport::default() };
-    for (percent, row) in table.rows.iter().map(|row| (row[0], row)) {
+    for row in &table.rows {
+        let percent = row.1[0];
         if KEPT_PERCENTILES.contains(&percent) {
             let name = match percent {
                 "0" => "latency_min".to_owned(),
                 percent => percentile_metric(percent),
             };
-            load.times_ns.push((name, table.parse_cell(row, 1)? * NS_PER_MS));
+            load.times_ns.push((name, parse_cell(row, 1)? * NS_PER_MS));
         }
     }
     if table.is_cut || table.rows.len() < PERCENTILE_ROWS {
@@ -344,9 +343,9 @@ pub fn read_requests(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<
     let mut zeros = 0;
     let mut started_s = f64::INFINITY;
     for row in &table.rows {
-        started_s = started_s.min(table.parse_cell(row, 1)?);
+        started_s = started_s.min(parse_cell(row, 1)?);
         for (column, name) in [(4, "latency"), (2, "connect"), (3, "processing"), (5, "waiting")] {
-            let ms = table.parse_cell(row, column)?;
+            let ms = parse_cell(row, column)?;
             zeros += u32::from(column == 4 && ms == 0.0);
             let metric = Metric::new(name, "ns", MetricDirection::Lower);
             samples.push(imported.metric_sample(metric, ms * NS_PER_MS));
@@ -370,9 +369,12 @@ pub fn read_requests(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<
     Ok(vec![imported.into_session(file.label)?])
 }
 
+/// Number and cells of a line.
+type NumberedRow<'a> = (usize, Vec<&'a str>);
+
 /// Rows below a header, all with as many cells as the header.
 struct DelimitedTable<'a> {
-    rows: Vec<Vec<&'a str>>,
+    rows: Vec<NumberedRow<'a>>,
     /// Whether an unterminated last line was dropped.
     is_cut: bool,
 }
@@ -391,19 +393,17 @@ impl<'a> DelimitedTable<'a> {
                 "the number of columns in line {number} is {}, expected {columns}",
                 row.len()
             );
-            table.rows.push(row);
+            table.rows.push((number, row));
         }
         Ok(table)
     }
+}
 
-    fn parse_cell(&self, row: &[&str], column: usize) -> Result<f64> {
-        let number: Option<f64> = row[column].trim().parse().ok();
-        number.filter(|number| number.is_finite()).with_context(|| {
-            let index = self.rows.iter().position(|candidate| candidate == row);
-            // The header is line 1.
-            format!("line {}: '{}' is not a number", index.unwrap_or_default() + 2, row[column])
-        })
-    }
+fn parse_cell((line, row): &NumberedRow<'_>, column: usize) -> Result<f64> {
+    let number: Option<f64> = row[column].trim().parse().ok();
+    number
+        .filter(|number| number.is_finite())
+        .with_context(|| format!("line {line}: '{}' is not a number", row[column]))
 }
 
 /// HTML entities that ab uses.

@@ -18,9 +18,9 @@ pub use names::case_from_name;
 
 use crate::SkippedLines;
 use crate::foreign::json::JsonContent;
+use crate::foreign::require_utf8;
 use crate::foreign::suites::ReportedResult;
 use crate::foreign::unit::MetricConversion;
-use crate::foreign::{file_beginning, require_utf8};
 use crate::session_builder::{
     ImportedProcess, InputFile, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder,
     value_sample,
@@ -35,10 +35,8 @@ use std::collections::HashMap;
 /// Returns whether the data are output of `go test`: their beginning contains a result, or one of
 /// the lines that `go test` prints even if there is no result.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    let mut lines = text.lines();
     is_events(file.bytes)
-        || lines.any(|line| {
+        || file.beginning().lines().any(|line| {
             matches!(
                 GoBenchLine::parse(line),
                 GoBenchLine::Result(..)

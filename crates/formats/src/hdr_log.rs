@@ -10,7 +10,7 @@ use super::load_report::{LoadReport, NS_PER_SECOND};
 use super::load_session::time_metrics;
 use super::session_builder::{InputFile, SessionBuilder};
 use crate::foreign::json::JsonContent;
-use crate::foreign::{file_beginning, require_utf8};
+use crate::foreign::require_utf8;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use speedwell_model::load::latency::{ServiceTime, TimeDistribution, read_log};
@@ -33,8 +33,7 @@ const BENCHMARK: &str = "load";
 /// Returns whether the data are an HdrHistogram log. Near its beginning, a log has a comment with
 /// the version of the format, or the usual header of the columns.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let beginning = String::from_utf8_lossy(file_beginning(file.bytes));
-    beginning.lines().take(32).any(|line| {
+    file.beginning().lines().take(32).any(|line| {
         line.starts_with("#[Histogram log format version")
             || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")
     })

@@ -5,7 +5,6 @@
 //! also uses. hey and oha print neither address nor concurrency, so their cases are named after the
 //! tool. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
 
-use crate::foreign::file_beginning;
 use crate::foreign::http_output::{HttpOutput, parse_autocannon};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
@@ -18,7 +17,7 @@ const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
 /// Returns whether the data are text output of one of these tools.
 pub fn recognizes_text(file: &JsonContent<'_>) -> bool {
-    detect_tool(&String::from_utf8_lossy(file_beginning(file.bytes))).is_some()
+    detect_tool(&file.beginning()).is_some()
 }
 
 fn detect_tool(text: &str) -> Option<&'static str> {
@@ -115,7 +114,7 @@ const SUMMARY_TIMES: [(&str, &str); 3] =
 
 /// Returns whether the data are text output of hey or oha.
 pub fn recognizes_hey_oha(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
+    let text = file.beginning();
     let has = |start: &str| text.lines().any(|line| line.trim() == start);
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }

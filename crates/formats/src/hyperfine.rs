@@ -26,17 +26,12 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
     let template = infer_template(&results);
     let mut imported = SessionBuilder::default();
     imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
-    let listed = results.iter().map(|result| ListedResult {
-        measurement: 0,
-        case: Case::new(
-            template.as_deref().unwrap_or(&result.command),
-            (result.parameters.iter())
-                .map(|(name, text)| (name.clone(), ParameterValue::infer_value(text)))
-                .collect(),
-        ),
-        metric: Metric::TIME.to_owned(),
-        details: result.details.clone(),
-        content: result,
+    let listed = results.iter().map(|result| {
+        let name = template.as_deref().unwrap_or(&result.command);
+        let parameters = (result.parameters.iter())
+            .map(|(name, text)| (name.clone(), ParameterValue::infer_value(text)));
+        let case = Case::new(name, parameters.collect());
+        ListedResult { details: result.details.clone(), ..ListedResult::new(case, result) }
     });
     for ListedResult { case, content: result, .. } in
         distinguish_results(listed.collect(), remarks)?

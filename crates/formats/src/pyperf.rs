@@ -46,13 +46,9 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
         let inner = [benchmark.get("metadata"), root.get("metadata")];
         let name = find_metadata(&inner, "name")
             .with_context(|| format!("the name of '{}' is missing", benchmark.location()))?;
-        listed.push(ListedResult {
-            measurement: 0,
-            case: Case::new(name.text()?, Vec::new()),
-            metric: String::new(),
-            details: read_details(benchmark.get("metadata")),
-            content: benchmark,
-        });
+        let case = Case::new(name.text()?, Vec::new());
+        let details = read_details(benchmark.get("metadata"));
+        listed.push(ListedResult { details, ..ListedResult::new(case, benchmark) });
     }
     let mut imported = SessionBuilder::default();
     for result in distinguish_results(listed, remarks)? {

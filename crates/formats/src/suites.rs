@@ -7,7 +7,6 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, SessionBuilder};
-use crate::foreign::file_beginning;
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, jmh, pytest_benchmark, rust};
 use anyhow::Result;
@@ -30,13 +29,12 @@ pub fn recognizes_criterion(file: &JsonContent<'_>) -> bool {
 
 /// Returns whether the data are output of Rust's built-in benchmarks.
 pub fn recognizes_libtest(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    text.lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
+    file.beginning().lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
 }
 
 /// Returns whether the data are output of divan.
 pub fn recognizes_divan(file: &JsonContent<'_>) -> bool {
-    rust::has_divan_header(&String::from_utf8_lossy(file_beginning(file.bytes)))
+    rust::has_divan_header(&file.beginning())
 }
 
 /// Returns whether the data are pytest-benchmark JSON.
@@ -51,7 +49,7 @@ pub fn recognizes_vitest(file: &JsonContent<'_>) -> bool {
 
 /// Returns whether the data are Catch2 XML.
 pub fn recognizes_catch2(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
+    let text = file.beginning();
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
@@ -182,12 +180,10 @@ fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<Rep
     let name = || Case::new(first.name.as_deref().unwrap_or("criterion"), Vec::new());
     let metric = first.metrics.first().map_or(Metric::TIME, |metric| metric.name.as_str());
     Some(ListedResult {
-        measurement: 0,
-        case: first.case.clone().unwrap_or_else(name),
         // A benchmark of JMH has one result per mode, and modes are metrics.
         metric: metric.to_owned(),
         details: first.details.clone(),
-        content: processes,
+        ..ListedResult::new(first.case.clone().unwrap_or_else(name), processes)
     })
 }
 

@@ -49,11 +49,8 @@ pub fn read(input: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sess
     let listed = group_by_benchmark(&file.rows)
         .into_iter()
         .map(|((name, _), rows)| ListedResult {
-            measurement: 0,
-            case: Case::new(name, Vec::new()),
-            metric: String::new(),
             details: shared_label(&rows).into_iter().collect(),
-            content: rows,
+            ..ListedResult::new(Case::new(name, Vec::new()), rows)
         })
         .collect();
     for result in distinguish_results(listed, remarks)? {

@@ -8,7 +8,6 @@
 //! unit determines the metric. If a throughput in bytes has no unit, `infer_byte_unit` infers the
 //! unit from the sizes of responses, which are whole numbers of bytes.
 
-use crate::foreign::file_beginning;
 use crate::foreign::json::JsonContent;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
 use crate::load_report::percentile_metric;
@@ -23,8 +22,7 @@ mod layout;
 
 /// Returns whether the text contains a table of figures.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    let (tables, _) = layout::parse_tables(&text);
+    let (tables, _) = layout::parse_tables(&file.beginning());
     !all_figure_tables(&tables).is_empty()
 }
 
