@@ -248,15 +248,11 @@ impl BenchFigure {
         let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;
         let value = node.scaled_number(measure.factor)?;
-        let extra = bench.get("extra").map(|extra| setup_lines(&extra));
+        let setup = bench.get("extra").map(|extra| ("extra".to_owned(), setup_lines(&extra)));
         Ok(BenchFigure {
             name: bench.require("name")?.text()?.to_owned(),
             note: spread_note(&node, unit, bench),
-            extra: extra
-                .filter(|extra| !extra.is_empty())
-                .map(|extra| ("extra".to_owned(), extra))
-                .into_iter()
-                .collect(),
+            extra: setup.into_iter().filter(|(_, lines)| !lines.is_empty()).collect(),
             metric: measure.metric,
             value,
         })

@@ -547,14 +547,10 @@ fn build_process(
 fn spread_note(row: &AsvRow<'_>, index: usize) -> Option<String> {
     let pair =
         |low: &str, high: &str| Some((row.statistic(low, index)?, row.statistic(high, index)?));
-    let ranges: Vec<String> = [
-        pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}")),
-        pair("ci_99_a", "ci_99_b")
-            .map(|(low, high)| format!("a 99% interval from {low} to {high}")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let quartiles = pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}"));
+    let interval = pair("ci_99_a", "ci_99_b")
+        .map(|(low, high)| format!("a 99% interval from {low} to {high}"));
+    let ranges: Vec<String> = quartiles.into_iter().chain(interval).collect();
     let repeat_count =
         row.statistic("repeat", index).map(|repeat_count| format!(" of {repeat_count} repeats"));
     (!ranges.is_empty()).then(|| {

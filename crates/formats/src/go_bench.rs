@@ -511,10 +511,8 @@ fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
         if let Some(figures) = parse_figures(figures_text) {
             return Some(GoBenchLine::Result(first, figures));
         }
-        return figures_text
-            .trim_start_matches(' ')
-            .starts_with('\t')
-            .then_some(GoBenchLine::Begin(first));
+        let is_begin = figures_text.trim_start_matches(' ').starts_with('\t');
+        return is_begin.then_some(GoBenchLine::Begin(first));
     }
     parse_figures(line).map(GoBenchLine::Rest)
 }

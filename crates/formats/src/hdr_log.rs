@@ -104,13 +104,10 @@ fn build_report(
     outcome: Option<String>,
     totals: IndexMap<&str, QuantityTotal>,
 ) -> LoadReport {
-    let outcome = outcome.filter(|outcome| outcome != "ok");
+    let outcome = outcome.filter(|outcome| outcome != "ok").map(ParameterValue::Text);
     let mut report = LoadReport {
         target,
-        parameters: outcome
-            .map(|outcome| ("outcome".to_owned(), ParameterValue::Text(outcome)))
-            .into_iter()
-            .collect(),
+        parameters: outcome.map(|outcome| ("outcome".to_owned(), outcome)).into_iter().collect(),
         ..LoadReport::default()
     };
     for (quantity, (times, length)) in totals {

@@ -85,6 +85,7 @@ pub fn read_autocannon(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Resul
 fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
     let bandwidth = Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let times = output.latency_ms.iter();
+    let pipelining = output.pipelining.map(ParameterValue::Number);
     LoadReport {
         target: output.url.unwrap_or_else(|| output.tool.to_owned()),
         concurrency: output.connections,
@@ -96,11 +97,7 @@ fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
         times_ns: times.map(|(name, ms)| (format!("latency_{name}"), ms * NS_PER_MS)).collect(),
         resolution_ns,
         idle_note: output.has_fixed_rate.then_some(Run::AT_FIXED_RATE),
-        parameters: output
-            .pipelining
-            .map(|requests| ("pipelining".to_owned(), ParameterValue::Number(requests)))
-            .into_iter()
-            .collect(),
+        parameters: pipelining.map(|count| ("pipelining".to_owned(), count)).into_iter().collect(),
         others: output.bytes_per_second.map(|bytes| (bandwidth, bytes)).into_iter().collect(),
         remarks: output.remarks,
         ..LoadReport::default()

@@ -72,14 +72,11 @@ impl HyperfineResult {
         result.require("times")?;
         let times_s = numbers("times")?;
         let endings = exit_statuses(result, times_s.len())?;
-        let parameters = result.get("parameters");
+        let members = result.get("parameters");
+        let members = members.iter().flat_map(JsonNode::members);
         Ok(HyperfineResult {
             command: result.require("command")?.text()?.to_owned(),
-            parameters: parameters
-                .iter()
-                .flat_map(JsonNode::members)
-                .map(|(name, value)| (name.to_owned(), value_text(value)))
-                .collect(),
+            parameters: members.map(|(name, value)| (name.to_owned(), value_text(value))).collect(),
             times: times_s.into_iter().zip(endings).collect(),
             memory: numbers("memory_usage_byte")?,
             details: read_details(result),

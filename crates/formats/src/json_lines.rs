@@ -85,6 +85,12 @@ pub fn write_streaming(
 }
 
 pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
+    let samples = run.samples.iter().map(|sample| SampleLine {
+        metric: Cow::Borrowed(&sample.metric),
+        value: JsonNumber(sample.value),
+        elapsed_ns: sample.elapsed_ns,
+        iterations: sample.iterations.map(JsonNumber),
+    });
     Ok(RunLine {
         benchmark: Cow::Borrowed(&run.case.benchmark),
         parameters: json_parameters(&run.case),
@@ -98,16 +104,7 @@ pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         kernel_stats: run.kernel_stats,
         rejected_by: run.rejected_by.as_deref().map(Cow::Borrowed),
         machine: run.machine,
-        samples: run
-            .samples
-            .iter()
-            .map(|sample| SampleLine {
-                metric: Cow::Borrowed(&sample.metric),
-                value: JsonNumber(sample.value),
-                elapsed_ns: sample.elapsed_ns,
-                iterations: sample.iterations.map(JsonNumber),
-            })
-            .collect(),
+        samples: samples.collect(),
         notes: Cow::Borrowed(&run.notes),
         load: run.load.as_deref().map(serde_json::from_str).transpose()?,
     })
@@ -323,10 +320,17 @@ impl StreamingReader {
 impl InternedNames {
     /// Converts a line into a run.
     pub fn convert_run(&mut self, line: RunLine<'_>) -> Run {
-        let case = Case::new(line.benchmark, line.parameters.into_owned());
+        let case = self.intern_case(Case::new(line.benchmark, line.parameters.into_owned()));
+        let variant = self.intern_name(&line.variant);
+        let samples = line.samples.into_iter().map(|sample| Sample {
+            metric: self.intern_name(&sample.metric),
+            value: sample.value.0,
+            elapsed_ns: sample.elapsed_ns,
+            iterations: sample.iterations.map(|number| number.0),
+        });
         Run {
-            case: self.intern_case(case),
-            variant: self.intern_name(&line.variant),
+            case,
+            variant,
             slot: line.slot,
             block: line.block,
             build: line.build,
@@ -336,16 +340,7 @@ impl InternedNames {
             kernel_stats: line.kernel_stats,
             rejected_by: line.rejected_by.map(Cow::into_owned),
             machine: line.machine,
-            samples: line
-                .samples
-                .into_iter()
-                .map(|sample| Sample {
-                    metric: self.intern_name(&sample.metric),
-                    value: sample.value.0,
-                    elapsed_ns: sample.elapsed_ns,
-                    iterations: sample.iterations.map(|number| number.0),
-                })
-                .collect(),
+            samples: samples.collect(),
             notes: line.notes.into_owned(),
             load: line.load.map(|load| load.get().into()),
         }

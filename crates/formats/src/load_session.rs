@@ -197,10 +197,8 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         others.extend(time_metrics("response", &all_requests.response, is_shown));
         others.extend(time_metrics("lag", &open.lag, |_| true));
     }
-    report.others = others
-        .into_iter()
-        .map(|(name, ns)| (Metric::new(name, "ns", MetricDirection::Lower), ns))
-        .collect();
+    let metric = |(name, ns): (String, f64)| (Metric::new(name, "ns", MetricDirection::Lower), ns);
+    report.others = others.into_iter().map(metric).collect();
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let bandwidth = Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let received = counts.bytes.received as f64 / seconds;

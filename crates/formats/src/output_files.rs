@@ -184,10 +184,8 @@ fn names_in(word: &str) -> Vec<&str> {
     }
     let mut names = vec![word];
     for part in word.split([' ', '\t', '\n', ';', '|', '<', '>', '&', '(', ')', '\'', '"', '`']) {
-        let starts = part
-            .char_indices()
-            .filter(|(_, char)| "=@:,".contains(*char))
-            .map(|(index, char)| index + char.len_utf8());
+        let starts = part.char_indices().filter(|(_, char)| "=@:,".contains(*char));
+        let starts = starts.map(|(index, char)| index + char.len_utf8());
         let ends =
             part.char_indices().filter(|(_, char)| "[:,".contains(*char)).map(|(index, _)| index);
         let starts: Vec<usize> = [0].into_iter().chain(starts).take(MAX_POSITIONS).collect();

@@ -96,10 +96,9 @@ fn build_sessions(
     let mut sessions_of_file = FileSessions::new(FORMAT);
     for point in points.into_iter().filter(|point| !point.content.is_empty()) {
         let imported = sessions_of_file.session_for(keys[point.measurement].clone());
-        let samples = point
-            .content
-            .into_iter()
-            .map(|(metric, value)| imported.metric_sample(metrics[metric].clone(), value));
+        let values = point.content.into_iter();
+        let samples =
+            values.map(|(metric, value)| imported.metric_sample(metrics[metric].clone(), value));
         let process = ImportedProcess { samples: samples.collect(), ..ImportedProcess::default() };
         imported.add_run(point.case, process);
     }

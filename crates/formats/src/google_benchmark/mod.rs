@@ -46,14 +46,12 @@ pub fn read(input: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sess
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
         reading.imported.declare_metric(google_benchmark::metric_for_name(time));
     }
-    let listed = group_by_benchmark(&file.rows)
-        .into_iter()
-        .map(|((name, _), rows)| ListedResult {
-            details: shared_label(&rows).into_iter().collect(),
-            ..ListedResult::new(Case::new(name, Vec::new()), rows)
-        })
-        .collect();
-    for result in distinguish_results(listed, remarks)? {
+    let benchmarks = group_by_benchmark(&file.rows).into_iter();
+    let listed = benchmarks.map(|((name, _), rows)| ListedResult {
+        details: shared_label(&rows).into_iter().collect(),
+        ..ListedResult::new(Case::new(name, Vec::new()), rows)
+    });
+    for result in distinguish_results(listed.collect(), remarks)? {
         reading.add_benchmark(result.case, &result.content);
     }
     remarks.extend(reading.warnings());

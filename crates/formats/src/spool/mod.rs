@@ -178,12 +178,8 @@ impl SpoolWriter {
         jobs: Vec<(u32, String)>,
         copy: Option<Box<dyn Write + Send>>,
     ) -> Result<SpoolWriter> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .with_context(|| format!("cannot create the spool '{}'", path.display()))?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.with_context(|| format!("cannot create the spool '{}'", path.display()))?;
         let mut spool = SpoolWriter {
             file,
             path: path.to_owned(),

@@ -159,13 +159,11 @@ pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environ
         host: context.text_of("host_name")?.map(str::to_owned),
         cpus: context.number_of("num_cpus")?.map(|count| count as u32),
         aslr: flag("aslr_enabled"),
-        load: (context.elements_of("load_avg")?.iter())
-            .map(JsonNode::number)
-            .collect::<Result<Vec<f64>>>()?
-            .try_into()
-            .ok(),
         ..Environment::default()
     };
+    let load = context.elements_of("load_avg")?;
+    let load = load.iter().map(JsonNode::number).collect::<Result<Vec<f64>>>()?;
+    environment.load = load.try_into().ok();
     let facts = &mut environment.facts;
     for (key, value) in context.members().filter(|(key, _)| !NON_FACT_KEYS.contains(key)) {
         let fact = value.as_str().map(|fact| (key.to_owned(), fact.to_owned()));
@@ -398,11 +396,8 @@ impl GoogleBenchmarkRow {
     /// Returns the duration of the measured section; `None` for an aggregate, and with several
     /// threads, whose iterations may have overlapped.
     pub fn elapsed_ns(&self) -> Option<u64> {
-        let iterations = self.iterations.filter(|_| !self.is_aggregate());
-        iterations
-            .zip(self.real_ns)
-            .filter(|_| self.threads <= 1.0)
-            .map(|(iterations, each)| (iterations * each) as u64)
+        let iterations = self.iterations.filter(|_| !self.is_aggregate() && self.threads <= 1.0);
+        iterations.zip(self.real_ns).map(|(iterations, each)| (iterations * each) as u64)
     }
 
     /// Returns notes on the figures of the row.
