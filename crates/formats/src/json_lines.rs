@@ -212,7 +212,7 @@ pub struct ParsedLine {
 
 /// Interns names and cases, so that all runs share one copy of each.
 #[derive(Debug, Default)]
-pub(crate) struct InternedNames {
+pub struct InternedNames {
     names: HashSet<Arc<str>>,
     cases: HashMap<String, Vec<Arc<Case>>>,
 }
@@ -319,7 +319,7 @@ impl StreamingReader {
 
 impl InternedNames {
     /// Converts a line into a run.
-    pub fn convert_run(&mut self, line: RunLine<'_>) -> Run {
+    pub(crate) fn convert_run(&mut self, line: RunLine<'_>) -> Run {
         let case = self.intern_case(Case::new(line.benchmark, line.parameters.into_owned()));
         let variant = self.intern_name(&line.variant);
         let samples = line.samples.into_iter().map(|sample| Sample {
@@ -356,7 +356,8 @@ impl InternedNames {
         same_id[same_id.len() - 1].clone()
     }
 
-    fn intern_name(&mut self, name: &str) -> Arc<str> {
+    /// Returns the shared copy of a name.
+    pub fn intern_name(&mut self, name: &str) -> Arc<str> {
         if let Some(interned) = self.names.get(name) {
             return interned.clone();
         }

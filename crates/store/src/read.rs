@@ -6,9 +6,9 @@ use super::database::{
     Database, Error, FromColumn, SqlParam, SqlRow, SqlStatement, TransactionPurpose, sql,
     sql_params,
 };
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
-use speedwell_formats::json_lines;
+use speedwell_formats::json_lines::{self, InternedNames};
 use speedwell_model::{
     Case, Metric, MetricDirection, NoiseCalibration, ProfileRecording, ResourceUsage, Run, Sample,
     Session, SessionState,
@@ -187,7 +187,7 @@ impl Store {
         number: i64,
     ) -> Result<T> {
         let found = self.query_first(statement, sql_params![number], |row| row.get(0))?;
-        found.ok_or_else(|| anyhow!("session @{number} does not exist"))
+        found.with_context(|| format!("session @{number} does not exist"))
     }
 
     /// Returns the first row of a query, if any.
@@ -435,10 +435,8 @@ fn load_profiles(file: &Database, session: i64) -> Result<Vec<ProfileRecording>,
 
 fn unpack_samples(row: &SqlRow<'_>, metrics: &[Arc<str>], into: &mut SampleUnpacker) -> Result<()> {
     let metric_index: i64 = row.get(1)?;
-    let metric = usize::try_from(metric_index)
-        .ok()
-        .and_then(|metric_index| metrics.get(metric_index))
-        .ok_or_else(|| anyhow!("samples of an unknown metric {metric_index}"))?;
+    let metric = usize::try_from(metric_index).ok().and_then(|index| metrics.get(index));
+    let metric = metric.with_context(|| format!("samples of an unknown metric {metric_index}"))?;
     let stored = PackedSamples {
         readings: row.get::<Option<_>>(2)?.unwrap_or_default(),
         elapsed_ns: row.get(3)?,
@@ -465,7 +463,7 @@ fn read_run(row: &SqlRow<'_>, names: &mut RunNames<'_>, samples: Vec<Sample>) ->
     };
     Ok(Run {
         case: names.intern_case(row.get(1)?)?,
-        variant: names.intern_variant(row.get(2)?),
+        variant: names.variants.intern_name(row.get(2)?),
         slot: row.get(3)?,
         block: row.get(4)?,
         build: row.get(13)?,
@@ -486,12 +484,12 @@ fn read_run(row: &SqlRow<'_>, names: &mut RunNames<'_>, samples: Vec<Sample>) ->
 struct RunNames<'a> {
     file: &'a Database,
     cases: HashMap<i64, Arc<Case>>,
-    variants: Vec<Arc<str>>,
+    variants: InternedNames,
 }
 
 impl<'a> RunNames<'a> {
     fn new(file: &'a Database) -> RunNames<'a> {
-        RunNames { file, cases: HashMap::new(), variants: Vec::new() }
+        RunNames { file, cases: HashMap::new(), variants: InternedNames::default() }
     }
 
     fn intern_case(&mut self, number: i64) -> Result<Arc<Case>> {
@@ -505,15 +503,6 @@ impl<'a> RunNames<'a> {
         let case = Arc::new(Case::new(benchmark, parse_json(&parameters)?));
         self.cases.insert(number, case.clone());
         Ok(case)
-    }
-
-    fn intern_variant(&mut self, name: &str) -> Arc<str> {
-        if let Some(interned) = self.variants.iter().find(|interned| &***interned == name) {
-            return interned.clone();
-        }
-        let name: Arc<str> = name.into();
-        self.variants.push(name.clone());
-        name
     }
 }
 
@@ -557,10 +546,8 @@ pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples<Vec<u8>>)>
             None => metrics.push((sample.metric.clone(), vec![position])),
         }
     }
-    metrics
-        .into_iter()
-        .map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions)))
-        .collect()
+    let metrics = metrics.into_iter();
+    metrics.map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions))).collect()
 }
 
 fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples<Vec<u8>> {
