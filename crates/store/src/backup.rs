@@ -16,14 +16,13 @@ use super::changes::{StoredChange, insert_change};
 use super::database::{Database, sql, sql_params};
 use super::lines::{insert_line, read_revision};
 use super::points::{PROJECT, read_series_key, upsert_revision, upsert_series};
-use super::read::parse_state;
 use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
 use super::uploads::{SessionDigest, UploadReceipt, UploadStatus, find_status, insert_upload};
 use super::{SessionByCases, Store};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
-use speedwell_model::{RecordedChange, Revision, Run, SeriesKey, Session, SessionState};
+use speedwell_model::{RecordedChange, Revision, Run, SeriesKey, Session};
 use std::io::{BufRead, Write};
 
 /// Version of the format. It is the only version that can be read: older ones were never released.
@@ -94,6 +93,7 @@ pub struct RestoreSummary {
 }
 
 /// Line-by-line reader of a backup.
+#[derive(Debug)]
 pub struct BackupLines<R> {
     reader: R,
     next: Option<String>,
@@ -206,12 +206,6 @@ impl<R: BufRead> BackupLines<R> {
     }
 }
 
-impl<R> std::fmt::Debug for BackupLines<R> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "BackupLines(at {})", self.number)
-    }
-}
-
 /// Writes the first line of a backup.
 ///
 /// # Errors
@@ -253,14 +247,12 @@ impl Store {
                 write_line(out, &BackupLine::Row { table, values })
             })?;
             self.write_branch_lines(out)?;
-            let sql = sql!("SELECT number, state FROM session ORDER BY number");
-            let sessions: Vec<(i64, String)> =
+            let sql = sql!("SELECT number, state = 'running' FROM session ORDER BY number");
+            let sessions: Vec<(i64, bool)> =
                 file.query(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let mut count = 0;
-            for (number, state) in sessions {
-                if parse_state(&state)? == SessionState::Running
-                    && self.recorder_has_ended(number)? == Some(false)
-                {
+            for (number, is_running) in sessions {
+                if is_running && self.recorder_has_ended(number)? == Some(false) {
                     continue;
                 }
                 write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
@@ -403,7 +395,9 @@ impl<R: BufRead> BackupLines<R> {
                 target.map_or(Ok(()), |target| rows::insert_row(target.file, &table, &values))
             }
             (BackupLine::Stored(stored), target) => {
-                stored.validate_digest()?;
+                let upload = stored.upload.as_ref();
+                let digest = upload.map(|upload| SessionDigest::parse(&upload.sha256));
+                ensure!(digest != Some(None), "the digest is invalid");
                 if let Some(target) = target {
                     target.stored = stored;
                 }
@@ -450,14 +444,6 @@ impl<R: BufRead> BackupLines<R> {
     }
 }
 
-impl SessionMetadata {
-    fn validate_digest(&self) -> Result<()> {
-        let digest = self.upload.as_ref().map(|upload| SessionDigest::parse(&upload.sha256));
-        ensure!(digest != Some(None), "the digest is invalid");
-        Ok(())
-    }
-}
-
 /// Inserts a session piece by piece, so that its runs need not all be in memory.
 struct SessionInserter<'a> {
     file: &'a Database,
@@ -484,8 +470,7 @@ impl SessionInserter<'_> {
 
     fn flush_runs(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        let runs: Vec<&Run> = waiting.iter().collect();
-        self.writer.insert_runs(self.file, &runs, true)
+        self.writer.insert_runs(self.file, &waiting, true)
     }
 }
 
@@ -514,9 +499,7 @@ impl<'a> RestoreTarget<'a> {
     }
 
     fn end_session(&mut self, header: &Session, mut inserter: SessionInserter<'_>) -> Result<()> {
-        if !inserter.waiting.is_empty() {
-            inserter.flush_runs()?;
-        }
+        inserter.flush_runs()?;
         self.summary.sessions += 1;
         let stored = std::mem::take(&mut self.stored);
         restore_metadata(self.file, header, inserter.writer.session, &stored)
@@ -559,11 +542,10 @@ fn restore_metadata(
 /// each number: the number is then never assigned again.
 fn skip_numbers(file: &Database, session: &Session, number: i64) -> Result<()> {
     let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
-    let newest: i64 = file.query_value(sql, sql_params![])?;
-    if number - newest > MAX_NUMBER_GAP {
+    let mut last: i64 = file.query_value(sql, sql_params![])?;
+    if number - last > MAX_NUMBER_GAP {
         return Ok(());
     }
-    let mut last = newest;
     while last + 1 < number {
         let sql = sql!(
             "INSERT INTO session (id, started_unix_ms, state, command, design, variants,

@@ -62,9 +62,8 @@ impl Store {
     /// Fails on database errors.
     pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<i64>> {
         let all_cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
-        let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], |row| {
-            Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
-        })?;
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], read)?;
         let case_numbers: Vec<i64> =
             cases.iter().filter(|(_, id)| is_wanted(id)).map(|(number, _)| *number).collect();
         let numbers = serde_json::to_string(&case_numbers)?;
@@ -152,8 +151,7 @@ impl Store {
     /// Fails on database errors.
     pub fn newest_number(&self) -> Result<i64> {
         let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
-        let found = self.query_first(sql, sql_params![], |row| row.get(0))?;
-        Ok(found.unwrap_or(0))
+        self.explain(self.database.query_value(sql, sql_params![]))
     }
 
     /// Returns the start times of the sessions that started at `unix_ms` or later. Times are in

@@ -5,7 +5,7 @@
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
 use super::points::PROJECT;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, RecordedChange};
 use std::collections::BTreeMap;
 
@@ -63,14 +63,10 @@ impl Store {
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after WHERE change.number = $1"
         );
-        match self.query_first(sql, sql_params![number], read_change)? {
-            Some(found) => Ok(found),
-            None => {
-                bail!(
-                    "change {number} does not exist\nhint: 'speedwell history changes' lists them"
-                )
-            }
-        }
+        let found = self.query_first(sql, sql_params![number], read_change)?;
+        found.with_context(|| {
+            format!("change {number} does not exist\nhint: 'speedwell history changes' lists them")
+        })
     }
 
     /// Replaces all changes of a series on a branch and returns them with their numbers. A change

@@ -83,18 +83,11 @@ impl Store {
     pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> Result<()> {
         let text = setting.map(serde_json::to_string).transpose()?;
         self.transact(|file| {
-            match &text {
-                Some(text) => file.execute(
-                    sql!(
-                        "INSERT INTO setting (name, value) VALUES ($1, $2)
-                         ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-                    ),
-                    sql_params![FORGE, text],
-                )?,
-                None => {
-                    file.execute(sql!("DELETE FROM setting WHERE name = $1"), sql_params![FORGE])?
-                }
-            };
+            file.execute(sql!("DELETE FROM setting WHERE name = $1"), sql_params![FORGE])?;
+            if let Some(text) = &text {
+                let sql = sql!("INSERT INTO setting (name, value) VALUES ($1, $2)");
+                file.execute(sql, sql_params![FORGE, text])?;
+            }
             let retry_sql = sql!(
                 "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
                  WHERE state = 'refused'"
@@ -185,23 +178,21 @@ pub(super) fn queue_comment(
     session: Option<i64>,
     now_unix_ms: i64,
 ) -> Result<(), Error> {
-    let Some(origin) = origin else {
-        return Ok(());
-    };
-    let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty()) else {
-        return Ok(());
-    };
-    if read_forge(file)?.is_none() {
-        return Ok(());
+    if let Some(origin) = origin
+        && let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty())
+        && read_forge(file)?.is_some()
+    {
+        let sql = sql!(
+            "INSERT INTO comment_job (pull, revision, session, added_unix_ms)
+             VALUES ($1, $2, $3, $4) ON CONFLICT (pull) DO UPDATE SET
+                 revision = excluded.revision, session = excluded.session,
+                 added_unix_ms = excluded.added_unix_ms, attempts = 0, next_unix_ms = 0,
+                 state = 'waiting', reason = NULL
+             WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
+        );
+        file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])?;
     }
-    let sql = sql!(
-        "INSERT INTO comment_job (pull, revision, session, added_unix_ms) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (pull) DO UPDATE SET revision = excluded.revision, session = excluded.session,
-             added_unix_ms = excluded.added_unix_ms, attempts = 0, next_unix_ms = 0,
-             state = 'waiting', reason = NULL
-         WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
-    );
-    file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])
+    Ok(())
 }
 
 fn read_forge(file: &Database) -> Result<Option<String>, Error> {
@@ -282,7 +273,16 @@ impl Store {
             "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
              WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC"
         );
-        self.query_rows(sql, sql_params![pull], read_comment)
+        self.query_rows(sql, sql_params![pull], |row| {
+            Ok(PostedComment {
+                forge: row.get(0)?,
+                repository: row.get(1)?,
+                pull: row.get(2)?,
+                revision: row.get(3)?,
+                posted_unix_ms: row.get(4)?,
+                text: row.get(5)?,
+            })
+        })
     }
 
     /// Returns the newest comment on a pull request.
@@ -311,17 +311,6 @@ impl Store {
             Ok((row.get(0)?, (newest > 0).then_some(newest)))
         })
     }
-}
-
-fn read_comment(row: SqlRow<'_>) -> Result<PostedComment, Error> {
-    Ok(PostedComment {
-        forge: row.get(0)?,
-        repository: row.get(1)?,
-        pull: row.get(2)?,
-        revision: row.get(3)?,
-        posted_unix_ms: row.get(4)?,
-        text: row.get(5)?,
-    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use schema::STEPS;
 use speedwell_machine::process::ScratchFolder;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fmt, fs};
 
 #[cfg(test)]
 mod back_end_tests;
@@ -63,12 +63,17 @@ pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, U
 /// assert!(store.resolve_reference(&SessionReference::Latest).is_err(), "nothing measured yet");
 /// # Ok::<(), anyhow::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Store {
     database: Database,
     path: PathBuf,
     /// Keeps alive the temporary copy that is read instead of a read-only file.
     _copy: Option<ScratchFolder>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Store").field(&self.path).finish()
+    }
 }
 
 impl Store {
@@ -308,10 +313,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::open_to_read`].
     pub fn open_to_derive(path: &Path) -> Result<Store> {
-        if is_writable(path) {
-            return Store::open(path);
-        }
-        Store::open_copy_to_derive(path)
+        if is_writable(path) { Store::open(path) } else { Store::open_copy_to_derive(path) }
     }
 
     /// Opens a temporary copy even if the file is writable. This helps if the disk of the file is

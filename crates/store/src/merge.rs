@@ -297,7 +297,7 @@ fn insert_block(
     writer.seek_to_slot(*first);
     let runs: Vec<Run> =
         block.runs.iter().map(|run| Run { machine: Some(machine), ..run.clone() }).collect();
-    writer.insert_runs(file, &runs.iter().collect::<Vec<&Run>>(), true)?;
+    writer.insert_runs(file, &runs, true)?;
     for failure in &block.failures {
         writer.insert_failure(file, failure, true)?;
     }
@@ -321,10 +321,9 @@ fn find_origin(
         "SELECT machine, shard, attempt FROM block_origin
          WHERE session = $1 AND job = $2 AND block = $3"
     );
-    let found = file.query_first(sql, sql_params![writer.session, job, block], |row| {
+    Ok(file.query_first(sql, sql_params![writer.session, job, block], |row| {
         Ok(BlockOrigin { machine: row.get(0)?, shard: row.get(1)?, attempt: row.get(2)? })
-    })?;
-    Ok(found)
+    })?)
 }
 
 #[cfg(test)]

@@ -98,14 +98,13 @@ impl Store {
             let recorded: i64 = file.query_value(sql, sql_params![session])?;
             let started = credible_start(recorded, unix_time_ms());
             let machine = upsert_machine(file, &points.machine, started)?;
-            file.execute(
-                sql!(
-                    "INSERT INTO session_machine (session, machine, environment_facts)
-                     VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
-                         machine = excluded.machine, environment_facts = excluded.environment_facts"
-                ),
-                sql_params![session, machine, &serde_json::to_string(&points.environment_facts)?],
-            )?;
+            let facts = serde_json::to_string(&points.environment_facts)?;
+            let sql = sql!(
+                "INSERT INTO session_machine (session, machine, environment_facts)
+                 VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
+                     machine = excluded.machine, environment_facts = excluded.environment_facts"
+            );
+            file.execute(sql, sql_params![session, machine, &facts])?;
             file.execute(sql!("DELETE FROM point WHERE session = $1"), sql_params![session])?;
             let rows = point_rows(file, (session, started, machine), &points.points)?;
             let sql = sql!(
@@ -346,7 +345,9 @@ fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
             interval: low.zip(row.get(6)?),
             runs: row.get(7)?,
             spread: row.get(8)?,
-            kind: parse_point_kind(row.get(9)?),
+            // Change detection ignores points of this kind, so a kind that only a later version
+            // knows becomes this kind.
+            kind: PointKind::from_name(row.get(9)?).unwrap_or(PointKind::Confirm),
             is_dirty: row.get(10)?,
             benchmark_digest: row.get(11)?,
         },
@@ -363,12 +364,6 @@ pub(super) fn read_series_key(row: SqlRow<'_>, column: usize) -> Result<SeriesKe
     })
 }
 
-/// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
-/// because change detection ignores points of this kind.
-fn parse_point_kind(name: &str) -> PointKind {
-    PointKind::from_name(name).unwrap_or(PointKind::Confirm)
-}
-
 /// Failures of the sessions that measured revisions of a branch, in the order of these revisions.
 #[derive(Debug, Clone, Default)]
 pub struct LineFailures {
@@ -378,12 +373,8 @@ pub struct LineFailures {
 impl LineFailures {
     /// Returns a marker for each session in which the case failed under the variant.
     pub fn of_case(&self, case: &str, variant: &str) -> Vec<RevisionMarker> {
-        let mut failed: Vec<RevisionMarker> = self
-            .failures
-            .iter()
-            .filter(|(_, keys)| keys.concerns(case, variant))
-            .map(|(marker, _)| marker.clone())
-            .collect();
+        let failures = self.failures.iter().filter(|(_, keys)| keys.concerns(case, variant));
+        let mut failed: Vec<_> = failures.map(|(marker, _)| marker.clone()).collect();
         failed.dedup();
         failed
     }

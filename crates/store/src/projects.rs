@@ -38,9 +38,8 @@ pub fn project_name_problem(name: &str) -> Option<&'static str> {
             "a name may have up to 64 lowercase letters, digits and hyphens, and must not begin with a hyphen",
         );
     }
-    RESERVED_NAMES
-        .contains(&name)
-        .then_some("the name is reserved for the URLs of the server itself")
+    let is_reserved = RESERVED_NAMES.contains(&name);
+    is_reserved.then_some("the name is reserved for the URLs of the server itself")
 }
 
 impl Store {

@@ -188,9 +188,7 @@ impl SessionRecorder<'_> {
             slots.iter().map(|slot| self.open_slots.remove(slot).unwrap_or_default()).collect();
         self.write_with(|writer, file| {
             for (slot, (runs, failures)) in slots.iter().zip(&closed) {
-                for run in runs {
-                    writer.insert_runs(file, &[run], is_done)?;
-                }
+                writer.insert_runs(file, runs, is_done)?;
                 for failure in failures {
                     writer.insert_failure(file, failure, is_done)?;
                 }
@@ -292,12 +290,8 @@ impl Store {
     /// Fails on database errors.
     pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> Result<i64> {
         let text = serde_json::to_string(progress)?;
-        let ended_loads: Vec<i64> = self
-            .all_loads()?
-            .into_iter()
-            .filter(|(_, is_gone)| *is_gone)
-            .map(|(load, _)| load.number)
-            .collect();
+        let ended_loads = self.all_loads()?.into_iter().filter(|(_, is_gone)| *is_gone);
+        let ended_loads: Vec<i64> = ended_loads.map(|(load, _)| load.number).collect();
         let ended_loads = serde_json::to_string(&ended_loads)?;
         let process = ProcessIdentity::current_process();
         self.transact(|file| {

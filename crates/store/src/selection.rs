@@ -377,8 +377,7 @@ impl Store {
              HAVING count(*) > 0"
         );
         let exact = self.query_number(sql, sql_params![revision])?;
-        let is_beginning =
-            revision.len() >= MIN_ID_PREFIX && revision.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_beginning = revision.len() >= MIN_ID_PREFIX && is_commit_prefix(revision);
         if exact.is_some() || !is_beginning {
             return Ok(exact);
         }
@@ -421,10 +420,8 @@ impl Store {
     }
 
     fn nth_latest(&self, nth: i64) -> Result<Option<i64>> {
-        self.query_number(
-            sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1"),
-            sql_params![nth],
-        )
+        let sql = sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1");
+        self.query_number(sql, sql_params![nth])
     }
 
     fn query_number(
@@ -464,10 +461,8 @@ impl Store {
 
     /// Returns up to five existing tags, most similar first.
     fn similar_tags(&self, name: &str) -> Result<Vec<String>> {
-        let mut tags: Vec<String> =
-            self.query_rows(sql!("SELECT DISTINCT name FROM tag"), sql_params![], |row| {
-                row.get(0)
-            })?;
+        let sql = sql!("SELECT DISTINCT name FROM tag");
+        let mut tags: Vec<String> = self.query_rows(sql, sql_params![], |row| row.get(0))?;
         tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
         tags.truncate(5);
         Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())

@@ -1,7 +1,7 @@
 //! Writes one session to the database, part by part or as a whole ([`insert_whole`]). Every function
 //! expects an open transaction: the caller decides which parts are committed together.
 
-use super::database::{Database, Error, SqlParam, sql, sql_params};
+use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
 use super::read;
 use anyhow::{Context, Result, ensure};
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,8 +27,7 @@ pub(super) fn find_number_by_id(file: &Database, id: &str) -> Result<Option<i64>
 /// Inserts a new session with all its content; returns its number.
 pub(super) fn insert_whole(file: &Database, session: &Session) -> Result<i64> {
     let mut writer = SessionWriter::begin_imported(file, session)?;
-    let runs: Vec<&Run> = session.runs.iter().collect();
-    for runs in runs.chunks(RUN_BATCH_SIZE) {
+    for runs in session.runs.chunks(RUN_BATCH_SIZE) {
         writer.insert_runs(file, runs, true)?;
     }
     for failure in &session.failures {
@@ -149,14 +148,13 @@ impl SessionWriter {
         index: u32,
         machine: &SessionMachine,
     ) -> Result<()> {
-        Ok(file.execute(
-            sql!(
-                "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
-                 ON CONFLICT (session, seq) DO UPDATE SET
-                     id = excluded.id, detail = excluded.detail"
-            ),
-            sql_params![self.session, index, &machine.id, &to_json("machine", machine)?],
-        )?)
+        let sql = sql!(
+            "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (session, seq) DO UPDATE SET
+                 id = excluded.id, detail = excluded.detail"
+        );
+        let detail = to_json("machine", machine)?;
+        Ok(file.execute(sql, sql_params![self.session, index, &machine.id, &detail])?)
     }
 
     /// Continues with the row indices of the block that starts at `slot`. The indices are derived
@@ -239,42 +237,39 @@ impl SessionWriter {
     /// Fails if the session has a metric of the same name with another unit or direction: its
     /// series would mix different quantities.
     pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> Result<()> {
-        let existing = file.query_first(
-            sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
-            sql_params![self.session, &metric.name],
-            |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)),
-        )?;
+        let sql = sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2");
+        let read = |row: SqlRow<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+        let existing = file.query_first(sql, sql_params![self.session, &metric.name], read)?;
+        let Some((unit, direction)) = existing else {
+            return Ok(self.add_metric(file, metric).map(drop)?);
+        };
         let better = metric.better.name();
-        match existing {
-            None => Ok(self.add_metric(file, metric).map(drop)?),
-            Some((unit, _)) if unit.is_empty() => Ok(file.execute(
-                sql!("UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4"),
-                sql_params![&metric.unit, better, self.session, &metric.name],
-            )?),
-            Some((unit, direction)) => {
-                ensure!(
-                    unit == metric.unit && direction == better,
-                    "the unit of the metric '{}' is '{unit}' ({direction} is better) elsewhere in this \
-                     session, but '{}' ({better} is better) here\n\
-                     hint: rename one of the two",
-                    metric.name,
-                    metric.unit
-                );
-                Ok(())
-            }
+        if unit.is_empty() {
+            let sql =
+                sql!("UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4");
+            let params = sql_params![&metric.unit, better, self.session, &metric.name];
+            return Ok(file.execute(sql, params)?);
         }
+        ensure!(
+            unit == metric.unit && direction == better,
+            "the unit of the metric '{}' is '{unit}' ({direction} is better) elsewhere in this \
+             session, but '{}' ({better} is better) here\n\
+             hint: rename one of the two",
+            metric.name,
+            metric.unit
+        );
+        Ok(())
     }
 
     fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
-        let metric_index = file.query_value(
-            sql!(
-                "INSERT INTO metric (session, seq, name, unit, better)
-                 SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS TEXT),
-                        CAST($3 AS TEXT), CAST($4 AS TEXT)
-                 FROM metric WHERE session = $1 RETURNING seq"
-            ),
-            sql_params![self.session, &metric.name, &metric.unit, metric.better.name()],
-        )?;
+        let sql = sql!(
+            "INSERT INTO metric (session, seq, name, unit, better)
+             SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS TEXT),
+                    CAST($3 AS TEXT), CAST($4 AS TEXT)
+             FROM metric WHERE session = $1 RETURNING seq"
+        );
+        let params = sql_params![self.session, &metric.name, &metric.unit, metric.better.name()];
+        let metric_index = file.query_value(sql, params)?;
         self.metrics.insert(metric.name.as_str().into(), metric_index);
         Ok(metric_index)
     }
@@ -319,8 +314,8 @@ impl SessionWriter {
     }
 
     /// Inserts runs with their samples. `is_done` says whether the slots of the runs are complete.
-    pub fn insert_runs(&mut self, file: &Database, runs: &[&Run], is_done: bool) -> Result<()> {
-        let jsons = runs.iter().map(|run| run_json(run)).collect::<Result<Vec<_>>>()?;
+    pub fn insert_runs(&mut self, file: &Database, runs: &[Run], is_done: bool) -> Result<()> {
+        let jsons = runs.iter().map(run_json).collect::<Result<Vec<_>>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
             let case = self.case_number(file, &run.case)?;
@@ -383,27 +378,25 @@ impl SessionWriter {
         ]
     }
 
-    fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> Result<()> {
+    fn insert_samples(&mut self, file: &Database, runs: &[Run]) -> Result<()> {
         let mut packed = Vec::new();
         for (row_index, run) in (self.runs..).zip(runs) {
             for (metric, samples) in read::pack_samples(run) {
                 packed.push((row_index, self.metric_index(file, &metric)?, samples));
             }
         }
-        let rows: Vec<[SqlParam<'_>; 7]> = packed
-            .iter()
-            .map(|(row_index, metric, packed)| {
-                *sql_params![
-                    self.session,
-                    *row_index,
-                    *metric,
-                    &packed.readings,
-                    &packed.elapsed_ns,
-                    &packed.iterations,
-                    &packed.positions,
-                ]
-            })
-            .collect();
+        let rows = packed.iter().map(|(row_index, metric, packed)| {
+            *sql_params![
+                self.session,
+                *row_index,
+                *metric,
+                &packed.readings,
+                &packed.elapsed_ns,
+                &packed.iterations,
+                &packed.positions,
+            ]
+        });
+        let rows: Vec<[SqlParam<'_>; 7]> = rows.collect();
         let sql = sql!(
             "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
                  positions) {{rows:7}}"
@@ -441,13 +434,12 @@ impl SessionWriter {
     /// Inserts a failure that belongs to no slot, unless the session already contains it. For
     /// example, a benchmark that cannot list its cases fails again whenever the session is resumed.
     pub fn insert_failure_once(&mut self, file: &Database, failure: &StepFailure) -> Result<()> {
-        let exists: bool = file.query_value(
-            sql!(
-                "SELECT EXISTS (SELECT 1 FROM failure
-                 WHERE session = $1 AND slot IS NULL AND detail = $2)"
-            ),
-            sql_params![self.session, &to_json("failure", failure)?],
-        )?;
+        let sql = sql!(
+            "SELECT EXISTS (SELECT 1 FROM failure
+             WHERE session = $1 AND slot IS NULL AND detail = $2)"
+        );
+        let detail = to_json("failure", failure)?;
+        let exists: bool = file.query_value(sql, sql_params![self.session, &detail])?;
         if exists { Ok(()) } else { self.insert_failure(file, failure, true) }
     }
 

@@ -19,9 +19,9 @@ impl Store {
     /// Fails if the id exists already, or on database errors.
     pub fn add_token(&mut self, token: &StoredToken) -> Result<()> {
         let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-        let list = |names: &Option<Vec<String>>| names.as_ref().map(serde_json::to_string);
-        let (branches, machines) = (list(&token.branches), list(&token.machines));
-        let (branches, machines) = (branches.transpose()?, machines.transpose()?);
+        let list =
+            |names: &Option<Vec<String>>| names.as_ref().map(serde_json::to_string).transpose();
+        let (branches, machines) = (list(&token.branches)?, list(&token.machines)?);
         let scopes = serde_json::to_string(&names)?;
         self.execute(
             sql!(

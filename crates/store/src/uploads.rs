@@ -209,7 +209,7 @@ impl SessionDigest {
         is_hex.then_some(SessionDigest(bytes))
     }
 
-    fn from_stored(bytes: &[u8]) -> Option<SessionDigest> {
+    fn new(bytes: &[u8]) -> Option<SessionDigest> {
         bytes.try_into().ok().map(SessionDigest)
     }
 }
@@ -266,14 +266,14 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, or on database errors.
     pub fn session_digest(&self, number: i64) -> Result<SessionDigest> {
-        match self.explain(sent_digest(&self.database, number))? {
-            Some(digest) => Ok(digest),
-            None => {
-                let mut lines = Vec::new();
-                self.write_lines(number, &mut lines)?;
-                Ok(SessionDigest::hash_lines(&lines))
-            }
+        let sql = sql!("SELECT digest FROM upload WHERE session = $1");
+        let read = |row: SqlRow<'_>| Ok(row.get::<Option<&[u8]>>(0)?.and_then(SessionDigest::new));
+        if let Some(digest) = self.query_first(sql, sql_params![number], read)?.flatten() {
+            return Ok(digest);
         }
+        let mut lines = Vec::new();
+        self.write_lines(number, &mut lines)?;
+        Ok(SessionDigest::hash_lines(&lines))
     }
 
     /// Inserts a session after all its lines have arrived and have been parsed. If the store
@@ -340,11 +340,4 @@ pub(super) fn find_status(file: &Database, id: &str) -> Result<Option<UploadStat
     let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
     let found = file.query_first(deleted, sql_params![id], |row| row.get::<i64>(0))?;
     Ok(found.map(|_| UploadStatus::Deleted))
-}
-
-fn sent_digest(file: &Database, number: i64) -> Result<Option<SessionDigest>, Error> {
-    let sql = sql!("SELECT digest FROM upload WHERE session = $1");
-    let bytes: Option<Vec<u8>> =
-        file.query_first(sql, sql_params![number], |row| row.get(0))?.flatten();
-    Ok(bytes.as_deref().and_then(SessionDigest::from_stored))
 }

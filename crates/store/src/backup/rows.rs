@@ -157,16 +157,13 @@ pub(super) fn insert_row(file: &Database, name: &str, values: &[ColumnValue]) ->
         return Ok(());
     };
     let bytes: Vec<Option<Vec<u8>>> = values.iter().map(decode_hex).collect::<Result<_>>()?;
-    let params: Vec<SqlParam<'_>> = values
-        .iter()
-        .zip(&bytes)
-        .map(|(value, bytes)| match value {
-            ColumnValue::Nothing => SqlParam::Null,
-            ColumnValue::Number(number) => SqlParam::Integer(*number),
-            ColumnValue::Text(text) => SqlParam::Text(text),
-            ColumnValue::Bytes { .. } => SqlParam::from(bytes),
-        })
-        .collect();
+    let params = values.iter().zip(&bytes).map(|(value, bytes)| match value {
+        ColumnValue::Nothing => SqlParam::Null,
+        ColumnValue::Number(number) => SqlParam::Integer(*number),
+        ColumnValue::Text(text) => SqlParam::Text(text),
+        ColumnValue::Bytes { .. } => SqlParam::from(bytes),
+    });
+    let params: Vec<SqlParam<'_>> = params.collect();
     Ok(file.execute(table.insert, &params[..table.columns])?)
 }
 

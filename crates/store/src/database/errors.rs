@@ -176,10 +176,7 @@ fn explain_server_error(error: &postgres::Error) -> anyhow::Error {
 fn error_message(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(server) => server.message().to_owned(),
-        None => match error.source() {
-            Some(cause) => cause.to_string(),
-            None => error.to_string(),
-        },
+        None => error.source().map_or_else(|| error.to_string(), ToString::to_string),
     }
 }
 

@@ -21,7 +21,6 @@ pub(super) use statement::{SqlParam, SqlStatement, TransactionPurpose, sql, sql_
 
 use anyhow::Result;
 use rusqlite::types::ValueRef;
-use std::fmt;
 use std::time::Duration;
 
 /// An open database.
@@ -31,16 +30,6 @@ pub(super) enum Database {
     /// A PostgreSQL server.
     #[cfg(feature = "postgres")]
     Postgres(Box<PostgresConnection>),
-}
-
-impl fmt::Debug for Database {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Database::Sqlite(_) => out.write_str("Sqlite"),
-            #[cfg(feature = "postgres")]
-            Database::Postgres(_) => out.write_str("Postgres"),
-        }
-    }
 }
 
 /// Evaluates an expression with the connection, whichever the back end is.

@@ -125,14 +125,12 @@ fn password_key(config: &Config) -> [String; 4] {
 
 /// Returns the password of the first matching line; a field `*` matches everything.
 fn find_password(text: &str, login: &[String; 4]) -> Option<String> {
-    text.lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(split_fields)
-        .find(|fields| {
-            let is_match = |(field, login): (&String, &String)| field == "*" || field == login;
-            fields.len() == 5 && fields.iter().zip(login).all(is_match)
-        })
-        .and_then(|fields| fields.into_iter().next_back())
+    let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(split_fields);
+    let found = lines.find(|fields| {
+        let is_match = |(field, login): (&String, &String)| field == "*" || field == login;
+        fields.len() == 5 && fields.iter().zip(login).all(is_match)
+    });
+    found?.pop()
 }
 
 /// Splits a line of the password file at colons; a backslash escapes the next character. The last

@@ -89,11 +89,8 @@ impl SqliteConnection {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let escaped = fs::canonicalize(path)?
-            .to_string_lossy()
-            .replace('%', "%25")
-            .replace('?', "%3f")
-            .replace('#', "%23");
+        let target = fs::canonicalize(path)?.to_string_lossy().replace('%', "%25");
+        let escaped = target.replace('?', "%3f").replace('#', "%23");
         let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags)
             .map_err(explain_sqlite_error)?;
         connection.busy_timeout(LOCK_TIMEOUT).map_err(explain_sqlite_error)?;
