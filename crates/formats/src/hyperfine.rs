@@ -142,9 +142,7 @@ fn read_details(result: &JsonNode<'_>) -> Vec<(String, String)> {
 /// Returns the exit statuses of the `count` processes. Old versions of hyperfine write no exit
 /// statuses. They stop at the first failure, so every status is 0.
 fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>> {
-    let Some(codes) = result.get("exit_codes") else {
-        return Ok(vec![Some(0); count]);
-    };
+    let Some(codes) = result.get("exit_codes") else { return Ok(vec![Some(0); count]) };
     let elements = codes.elements()?;
     let (key, length) = (codes.location(), elements.len());
     ensure!(length == count, "'{key}' has length {length}, but 'times' has length {count}");

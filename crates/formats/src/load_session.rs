@@ -327,9 +327,7 @@ fn format_stage(stage: &StageFacts) -> String {
 /// schedules or in the numbers of their stages.
 pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut remaining = parts.into_iter();
-    let Some(mut merged) = remaining.next() else {
-        bail!("there are no loads to merge");
-    };
+    let Some(mut merged) = remaining.next() else { bail!("there are no loads to merge") };
     for part in remaining {
         ensure!(
             part.url == merged.url,

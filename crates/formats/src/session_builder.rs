@@ -205,9 +205,7 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// # Errors
 /// Fails if there are no sessions, or if two sessions have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
-    let Some((first, _)) = sessions.first() else {
-        bail!("'{label}' contains no results");
-    };
+    let Some((first, _)) = sessions.first() else { bail!("'{label}' contains no results") };
     let ids: Vec<&str> = sessions.iter().map(|(session, _)| session.id.as_str()).collect();
     let mut merged = Session {
         id: ids.join("+"),

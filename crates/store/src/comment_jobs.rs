@@ -130,9 +130,7 @@ impl Store {
     /// Fails on database errors.
     pub fn claim_comment(&mut self, now_unix_ms: i64) -> Result<Option<CommentJob>> {
         self.transact(|file| {
-            let Some(job) = next_due_job(file, now_unix_ms)? else {
-                return Ok(None);
-            };
+            let Some(job) = next_due_job(file, now_unix_ms)? else { return Ok(None) };
             let sql = sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2");
             file.execute(sql, sql_params![now_unix_ms + CLAIM_MS, &job.pull])?;
             Ok(Some(job))

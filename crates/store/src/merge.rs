@@ -291,9 +291,7 @@ fn insert_block(
         writer.declare_metric(file, metric)?;
         writer.record_first_report(file, &metric.name, *first)?;
     }
-    let Some(first) = block.slots.iter().min() else {
-        return Ok(());
-    };
+    let Some(first) = block.slots.iter().min() else { return Ok(()) };
     writer.seek_to_slot(*first);
     let runs: Vec<Run> =
         block.runs.iter().map(|run| Run { machine: Some(machine), ..run.clone() }).collect();

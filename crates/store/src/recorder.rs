@@ -118,9 +118,7 @@ impl Store {
 
     /// Fails if another live process is measuring the session.
     fn ensure_not_running(&self, number: i64) -> Result<()> {
-        let Some(recorder) = self.recording_process(number)? else {
-            return Ok(());
-        };
+        let Some(recorder) = self.recording_process(number)? else { return Ok(()) };
         let is_alive =
             recorder.has_ended() == Some(false) && recorder != ProcessIdentity::current_process();
         ensure!(

@@ -153,9 +153,7 @@ fn find_table(name: &str) -> Option<&'static BackupTable> {
 
 /// Inserts a validated row unless it exists.
 pub(super) fn insert_row(file: &Database, name: &str, values: &[ColumnValue]) -> Result<()> {
-    let Some(table) = find_table(name) else {
-        return Ok(());
-    };
+    let Some(table) = find_table(name) else { return Ok(()) };
     let bytes: Vec<Option<Vec<u8>>> = values.iter().map(decode_hex).collect::<Result<_>>()?;
     let params = values.iter().zip(&bytes).map(|(value, bytes)| match value {
         ColumnValue::Nothing => SqlParam::Null,
@@ -168,9 +166,7 @@ pub(super) fn insert_row(file: &Database, name: &str, values: &[ColumnValue]) ->
 }
 
 fn decode_hex(value: &ColumnValue) -> Result<Option<Vec<u8>>> {
-    let ColumnValue::Bytes { hex } = value else {
-        return Ok(None);
-    };
+    let ColumnValue::Bytes { hex } = value else { return Ok(None) };
     let digits = hex.as_bytes().chunks(2).map(|pair| {
         let pair = std::str::from_utf8(pair).ok()?;
         u8::from_str_radix(pair, 16).ok()
