@@ -173,9 +173,8 @@ impl Store {
         let sql = sql!(
             "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
         );
-        self.query_rows(sql, sql_params![], |row| {
-            Ok((row.get(0)?, read_machine(row, 1)?.title().to_owned()))
-        })
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, read_machine(row, 1)?.title().to_owned()));
+        self.query_rows(sql, sql_params![], read)
     }
 
     /// Returns all machines with points in the history, most recently used first.

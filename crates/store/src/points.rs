@@ -155,9 +155,8 @@ impl Store {
              JOIN revision ON revision.number = point.revision
              WHERE machine.id = $1 AND point.dirty = 0 AND point.kind NOT IN ('confirm', 'bisect')"
         );
-        self.query_rows(sql, sql_params![machine], |row| {
-            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
-        })
+        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
+        self.query_rows(sql, sql_params![machine], read)
     }
 
     /// Returns the spreads of the points that a machine measured in the sessions from number

@@ -70,12 +70,8 @@ impl Store {
     pub fn resume_recording(&mut self, number: i64) -> Result<SessionRecorder<'_>> {
         match self.session_state(number)? {
             SessionState::Running | SessionState::Interrupted => self.ensure_not_running(number)?,
-            SessionState::Complete => {
-                bail!("session @{number} is complete: nothing to resume")
-            }
-            SessionState::Imported => {
-                bail!("session @{number} was imported: it has no plan")
-            }
+            SessionState::Complete => bail!("session @{number} is complete: nothing to resume"),
+            SessionState::Imported => bail!("session @{number} was imported: it has no plan"),
         }
         let writer = self.transact(|file| {
             for unfinished in [
@@ -99,13 +95,10 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, and on database errors.
     pub fn load_measured(&self, number: i64) -> Result<(Session, bool)> {
-        let is_large = self.count_runs(number)? > LARGE_SESSION;
-        let session = if is_large {
-            self.load_session_without_runs(number)?
-        } else {
-            self.load_session(number)?
-        };
-        Ok((session, is_large))
+        if self.count_runs(number)? > LARGE_SESSION {
+            return Ok((self.load_session_without_runs(number)?, true));
+        }
+        Ok((self.load_session(number)?, false))
     }
 
     /// Replaces the lines of the gate by which a measured session was judged.

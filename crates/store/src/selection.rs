@@ -385,10 +385,9 @@ impl Store {
             "SELECT revision, max(session) FROM origin
              WHERE lower(revision) LIKE $1 || '%' AND dirty = 0 GROUP BY revision"
         );
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
         let mut found: Vec<(String, i64)> =
-            self.query_rows(sql, sql_params![&revision.to_lowercase()], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
+            self.query_rows(sql, sql_params![&revision.to_lowercase()], read)?;
         found.sort();
         ensure!(
             found.len() < 2,

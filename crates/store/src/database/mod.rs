@@ -328,22 +328,14 @@ impl<'a> SqlRow<'a> {
 fn server_value(row: &::postgres::Row, column: usize) -> Result<SqlValue<'_>, ::postgres::Error> {
     use ::postgres::types::Type;
 
-    Ok(match *row.columns()[column].type_() {
-        Type::BOOL => {
-            let value: Option<bool> = row.try_get(column)?;
-            value.map_or(SqlValue::Null, |yes| SqlValue::Integer(i64::from(yes)))
-        }
-        Type::FLOAT8 => {
-            row.try_get::<_, Option<f64>>(column)?.map_or(SqlValue::Null, SqlValue::Real)
-        }
-        Type::TEXT => {
-            row.try_get::<_, Option<&str>>(column)?.map_or(SqlValue::Null, SqlValue::Text)
-        }
-        Type::BYTEA => {
-            row.try_get::<_, Option<&[u8]>>(column)?.map_or(SqlValue::Null, SqlValue::Bytes)
-        }
-        _ => row.try_get::<_, Option<i64>>(column)?.map_or(SqlValue::Null, SqlValue::Integer),
-    })
+    let value = match *row.columns()[column].type_() {
+        Type::BOOL => row.try_get::<_, Option<bool>>(column)?.map(i64::from).map(SqlValue::Integer),
+        Type::FLOAT8 => row.try_get::<_, Option<f64>>(column)?.map(SqlValue::Real),
+        Type::TEXT => row.try_get::<_, Option<&str>>(column)?.map(SqlValue::Text),
+        Type::BYTEA => row.try_get::<_, Option<&[u8]>>(column)?.map(SqlValue::Bytes),
+        _ => row.try_get::<_, Option<i64>>(column)?.map(SqlValue::Integer),
+    };
+    Ok(value.unwrap_or(SqlValue::Null))
 }
 
 impl SqlValue<'_> {

@@ -237,13 +237,11 @@ impl PostgresConnection {
             Err(Error::Postgres(error))
                 if !line.is_in_transaction && has_lost_connection(&error) =>
             {
-                let timeout = if self.is_read_only.get() {
-                    VIEWER_RECONNECT_TIMEOUT
-                } else {
-                    RECONNECT_TIMEOUT
-                };
+                let is_read_only = self.is_read_only.get();
+                let timeout =
+                    if is_read_only { VIEWER_RECONNECT_TIMEOUT } else { RECONNECT_TIMEOUT };
                 *line = reconnect(&self.config, timeout)?;
-                if self.is_read_only.get() {
+                if is_read_only {
                     line.client.batch_execute(SET_READ_ONLY)?;
                 }
                 if self.listens_to.borrow().is_some() {
