@@ -215,9 +215,7 @@ impl AbReport {
                 load.others.extend(count);
             }
             "Non-2xx responses" => load.non2xx = first_number(value),
-            "Keep-Alive requests" => {
-                self.facts.push(("keep_alive".to_owned(), "on".to_owned()));
-            }
+            "Keep-Alive requests" => self.facts.push(("keep_alive".to_owned(), "on".to_owned())),
             "Requests per second" => load.throughput = first_number(value),
             "Time per request" => {
                 let is_across = value.contains("across");

@@ -125,11 +125,9 @@ impl EntriesReader<'_> {
         for result in distinguish_results(self.listed, remarks)? {
             let imported = points.session_for(self.keys[result.measurement].clone());
             let figure = result.content;
-            let process = ImportedProcess {
-                samples: vec![imported.metric_sample(figure.metric, figure.value)],
-                notes: figure.note.into_iter().collect(),
-                ..ImportedProcess::default()
-            };
+            let samples = vec![imported.metric_sample(figure.metric, figure.value)];
+            let notes = figure.note.into_iter().collect();
+            let process = ImportedProcess { samples, notes, ..ImportedProcess::default() };
             imported.add_run(result.case, process);
         }
         let is_own_choice = *self.directions == MetricDirections::default();

@@ -536,11 +536,8 @@ fn build_process(
         }
         None => vec![loop_sample(value)],
     };
-    Ok(ImportedProcess {
-        samples,
-        notes: spread_note(row, index).into_iter().collect(),
-        ..ImportedProcess::default()
-    })
+    let notes = spread_note(row, index).into_iter().collect();
+    Ok(ImportedProcess { samples, notes, ..ImportedProcess::default() })
 }
 
 /// Returns what asv reports about the spread of a result, as a sentence.

@@ -50,10 +50,8 @@ pub fn read(file: &InputFile<'_>, _: &mut Vec<String>) -> Result<Vec<Session>> {
                     ..value_sample(&metric, 1.0 / seconds)
                 })
             });
-            let process = ImportedProcess {
-                samples: samples.collect::<Result<_>>()?,
-                ..ImportedProcess::default()
-            };
+            let samples = samples.collect::<Result<_>>()?;
+            let process = ImportedProcess { samples, ..ImportedProcess::default() };
             imported.add_run(case.clone(), process);
         }
     }

@@ -116,12 +116,8 @@ impl LoadReport {
                 remarks.push(remark);
             }
         }
-        let process = ImportedProcess {
-            wall_ns: self.elapsed_ns.unwrap_or_default(),
-            samples,
-            notes: self.notes(),
-        };
-        imported.add_run(case, process);
+        let (wall_ns, notes) = (self.elapsed_ns.unwrap_or_default(), self.notes());
+        imported.add_run(case, ImportedProcess { wall_ns, samples, notes });
     }
 
     fn notes(&self) -> Vec<String> {

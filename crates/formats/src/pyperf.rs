@@ -118,12 +118,8 @@ fn add_benchmark(
             samples.push(imported.metric_sample(metric, memory.number()?));
         }
         let duration = find_metadata(&metadata[..1], "duration").map(|node| node.number());
-        let process = ImportedProcess {
-            wall_ns: duration.transpose()?.unwrap_or_default() * NS_PER_SECOND,
-            samples,
-            notes: Vec::new(),
-        };
-        imported.add_run(case.clone(), process);
+        let wall_ns = duration.transpose()?.unwrap_or_default() * NS_PER_SECOND;
+        imported.add_run(case.clone(), ImportedProcess { wall_ns, samples, notes: Vec::new() });
     }
     Ok(())
 }

@@ -198,11 +198,8 @@ fn add_process(imported: &mut SessionBuilder, case: &Case, result: ReportedResul
         imported.declare_metric(metric);
     }
     let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
-    let process = ImportedProcess {
-        wall_ns: elapsed.map(|ns| ns as f64).sum(),
-        samples: result.samples,
-        notes: result.notes,
-    };
+    let wall_ns = elapsed.map(|ns| ns as f64).sum();
+    let process = ImportedProcess { wall_ns, samples: result.samples, notes: result.notes };
     imported.add_run(case.clone(), process);
 }
 

@@ -218,10 +218,9 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the member is absent or null; the message names the member.
     pub fn require(&self, key: &str) -> Result<JsonNode<'a>> {
-        let location = if self.location.is_empty() {
-            String::new()
-        } else {
-            format!(" in '{}'", self.location)
+        let location = match self.location.as_str() {
+            "" => String::new(),
+            location => format!(" in '{location}'"),
         };
         self.get(key).with_context(|| format!("the key '{key}' is missing{location}"))
     }

@@ -148,25 +148,17 @@ impl RowsReader<'_> {
         }
         let big_o = rows.iter().find_map(|row| row.big_o.clone());
         case.values.extend(big_o.map(|class| ("big_o".to_owned(), ParameterValue::Text(class))));
-        let process = ImportedProcess {
-            samples,
-            notes: vec![FIT_NOTE.to_owned()],
-            ..ImportedProcess::default()
-        };
+        let notes = vec![FIT_NOTE.to_owned()];
         self.has_fits = true;
-        self.imported.add_run(case, process);
+        self.imported.add_run(case, ImportedProcess { wall_ns: 0.0, samples, notes });
     }
 
     fn add_run(&mut self, case: Case, row: &GoogleBenchmarkRow, notes: Vec<String>) {
         let imported = &mut self.imported;
         let samples =
             row.to_samples(|name| imported.declare_metric(google_benchmark::metric_for_name(name)));
-        let process = ImportedProcess {
-            wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
-            samples,
-            notes,
-        };
-        self.imported.add_run(case, process);
+        let wall_ns = row.elapsed_ns().unwrap_or_default() as f64;
+        self.imported.add_run(case, ImportedProcess { wall_ns, samples, notes });
     }
 
     fn warnings(&self) -> Vec<String> {

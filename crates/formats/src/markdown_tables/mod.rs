@@ -346,14 +346,11 @@ fn metric_and_unit(
     is_beside_requests: bool,
 ) -> Option<(Metric, Option<MeasuredUnit>)> {
     let quantity = unit.map(|unit| unit.quantity);
+    let bandwidth = (MeasuredQuantity::Bandwidth.metric()?, unit);
     Some(match (kind, quantity) {
         (None, Some(quantity)) => (quantity.metric()?, unit),
-        (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth)) => {
-            (MeasuredQuantity::Bandwidth.metric()?, unit)
-        }
-        (Some(HeadingKind::Throughput), None) if is_beside_requests => {
-            (MeasuredQuantity::Bandwidth.metric()?, None)
-        }
+        (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth)) => bandwidth,
+        (Some(HeadingKind::Throughput), None) if is_beside_requests => bandwidth,
         (
             Some(HeadingKind::Requests | HeadingKind::Throughput),
             None | Some(MeasuredQuantity::Rate),

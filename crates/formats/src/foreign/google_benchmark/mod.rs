@@ -237,13 +237,10 @@ pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let context = JsonNode::at_location("context".to_owned(), &file.context);
     let remark = debug_build_warning(&context).map(|remark| to_sentence(&remark));
     let names: IndexSet<&str> = file.rows.iter().map(|row| row.name.as_str()).collect();
-    let reported = names.into_iter().filter_map(|name| read_benchmark(name, &file));
-    Ok(reported
-        .map(|mut reported| {
-            reported.notes.extend(remark.clone());
-            reported
-        })
-        .collect())
+    let mut reported: Vec<ReportedResult> =
+        names.into_iter().filter_map(|name| read_benchmark(name, &file)).collect();
+    reported.iter_mut().for_each(|reported| reported.notes.extend(remark.clone()));
+    Ok(reported)
 }
 
 fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResult> {
@@ -490,9 +487,7 @@ impl<'de> RowKeys<'de> {
             "skip_message" => self.skip_message = next_value(key, map)?,
             "label" => self.label = next_value(key, map)?,
             "family_index" => self.family_index = next_value(key, map)?,
-            "per_family_instance_index" => {
-                self.per_family_instance_index = next_value(key, map)?;
-            }
+            "per_family_instance_index" => self.per_family_instance_index = next_value(key, map)?,
             _ if UNUSED_KEYS.contains(&key) => drop(map.next_value::<IgnoredAny>()?),
             _ => {
                 // A number is a counter; anything else is skipped.

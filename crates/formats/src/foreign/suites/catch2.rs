@@ -78,8 +78,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     (reported.add_value(&MetricConversion::from_unit("ns"), mean, None))
         .with_context(|| format!("the mean of the benchmark '{path}'"))?;
     if samples > 1.0 {
-        let note = format!("Catch2 only reports the mean of its {samples} samples.");
-        reported.notes.push(note);
+        reported.notes.push(format!("Catch2 only reports the mean of its {samples} samples."));
     }
     Ok(reported)
 }

@@ -70,7 +70,9 @@ fn read_result(result: &JsonNode<'_>) -> Result<Vec<ReportedResult>> {
             // In older versions, names of profiler figures begin with a middle dot.
             let name = key.trim_start_matches('·');
             add_iterations(&mut forks, &secondary.require(key)?, |unit| {
-                profiler_measure(name, unit)
+                let mut measure = MetricConversion::from_unit(unit);
+                measure.metric.name = name.to_owned();
+                measure
             })?;
         }
     }
@@ -133,23 +135,14 @@ fn add_mean(
 /// not converted.
 fn mode_measure(mode: &str, unit: &str) -> MetricConversion {
     let mut measure = MetricConversion::from_unit(unit);
-    let name = match mode {
-        "sample" => "sampled_time",
-        "ss" => "single_shot_time",
-        "thrpt" => {
-            measure.metric.better = MetricDirection::Higher;
-            return measure;
-        }
-        _ => return measure,
-    };
-    measure.metric = Metric::new(name, &measure.metric.unit, MetricDirection::Lower);
+    let unit = measure.metric.unit.clone();
+    match mode {
+        "sample" => measure.metric = Metric::new("sampled_time", unit, MetricDirection::Lower),
+        "ss" => measure.metric = Metric::new("single_shot_time", unit, MetricDirection::Lower),
+        "thrpt" => measure.metric.better = MetricDirection::Higher,
+        _ => {}
+    }
     measure
-}
-
-fn profiler_measure(name: &str, unit: &str) -> MetricConversion {
-    let measure = MetricConversion::from_unit(unit);
-    let better = measure.metric.better;
-    MetricConversion { metric: Metric::new(name, &measure.metric.unit, better), ..measure }
 }
 
 /// Name of a parameter and all its values.

@@ -105,9 +105,7 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut path: Vec<String> = Vec::new();
     let mut columns = None;
     for (line, line_number) in require_utf8(bytes)?.lines().zip(1..) {
-        if let Some(header) = TreeColumns::from_header(line) {
-            columns = Some(header);
-        }
+        columns = TreeColumns::from_header(line).or(columns);
         let (depth, tail) = split_depth(line);
         let split = columns.as_ref().map(|columns| columns.split_line(line, tail));
         let (name, figures) = split.unwrap_or((tail.trim(), None));
@@ -125,8 +123,7 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         });
         let mut reported = case_of_path(&path);
         if is_ignored {
-            let reason = "ignored".to_owned();
-            reported.cause = Some(FailureCause::Skipped { reason });
+            reported.cause = Some(FailureCause::Skipped { reason: "ignored".to_owned() });
         }
         if let Some(figures) = figures {
             add_median(&mut reported, &figures)

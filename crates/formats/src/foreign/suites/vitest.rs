@@ -54,8 +54,7 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
         // The note omits the number of iterations, so that it is the same for every benchmark and
         // reports show it only once.
         if benchmark.number_of("sampleCount")?.is_some() {
-            let note = "vitest only reports the mean of its iterations.";
-            reported.notes.push(note.to_owned());
+            reported.notes.push("vitest only reports the mean of its iterations.".to_owned());
         }
     }
     Ok(reported)
