@@ -298,12 +298,8 @@ pub(super) struct RunReader<'a> {
 impl<'a> RunReader<'a> {
     /// Creates a reader for runs of `session`.
     pub fn new(file: &'a Database, session: &Session) -> RunReader<'a> {
-        let metrics = session.metrics.iter();
-        RunReader {
-            names: RunNames::new(file),
-            metrics: metrics.map(|metric| metric.name.as_str().into()).collect(),
-            unpacking: SampleUnpacker::default(),
-        }
+        let metrics = session.metrics.iter().map(|metric| metric.name.as_str().into()).collect();
+        RunReader { names: RunNames::new(file), metrics, unpacking: SampleUnpacker::default() }
     }
 
     fn all_runs(&mut self, session: i64) -> Result<Vec<Run>> {
@@ -425,11 +421,8 @@ fn load_profiles(file: &Database, session: i64) -> Result<Vec<ProfileRecording>,
         sql!("SELECT benchmark_case, variant, detail FROM profile WHERE session = $1 ORDER BY seq");
     let mut names = RunNames::new(file);
     file.query(sql, sql_params![session], |row| {
-        Ok(ProfileRecording {
-            case: Case::clone(&*names.intern_case(row.get(0)?)?),
-            variant: row.get(1)?,
-            profile: parse_json(row.get(2)?)?,
-        })
+        let case = Case::clone(&*names.intern_case(row.get(0)?)?);
+        Ok(ProfileRecording { case, variant: row.get(1)?, profile: parse_json(row.get(2)?)? })
     })
 }
 

@@ -436,12 +436,8 @@ fn sql_params<'a>(params: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 fn connect(config: &Config) -> Result<ActiveConnection, Error> {
     let mut client = config.connect(NoTls)?;
     client.batch_execute(SESSION_SETTINGS)?;
-    Ok(ActiveConnection {
-        client,
-        prepared: HashMap::new(),
-        is_in_transaction: false,
-        is_writing: false,
-    })
+    let prepared = HashMap::new();
+    Ok(ActiveConnection { client, prepared, is_in_transaction: false, is_writing: false })
 }
 
 /// Connects again. Retries until `timeout` has passed, because a restarting server needs time.
