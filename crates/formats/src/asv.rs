@@ -59,12 +59,9 @@ impl AsvMetadata {
             };
             let parameters =
                 node.get("param_names").map_or(Ok(Vec::new()), |names| read_texts(&names))?;
-            let benchmark = AsvBenchmark {
-                kind: text("type")?,
-                unit: text("unit")?,
-                parameters,
-                version: node.text_of("version")?.map(str::to_owned),
-            };
+            let (kind, unit) = (text("type")?, text("unit")?);
+            let version = node.text_of("version")?.map(str::to_owned);
+            let benchmark = AsvBenchmark { kind, unit, parameters, version };
             self.benchmarks.insert(name.to_owned(), benchmark);
         }
         Ok(self)

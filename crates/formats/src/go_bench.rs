@@ -264,10 +264,8 @@ impl<'a> GoOutputParser<'a> {
             let is_known = |existing: &ReportedResult| existing.name.as_deref() == Some(name);
             let index = reported.iter().position(is_known).unwrap_or_else(|| {
                 let count = outcome.is_ok().then_some(count);
-                reported.push(ReportedResult {
-                    case: Some(case_from_name(entry.package, name, count)),
-                    ..ReportedResult::new(Some(name.to_owned()))
-                });
+                let case = case_from_name(entry.package, name, count);
+                reported.push(ReportedResult::of_case(name, case));
                 reported.len() - 1
             });
             match outcome {
@@ -353,8 +351,7 @@ fn split_names<'a>(entries: &[GoBenchEntry<'a>]) -> Vec<(&'a str, u32)> {
             None => {}
         }
     }
-    let of_package =
-        |(names, announced)| ProcessorSuffixes::from_names(names).with_announced(announced);
+    let of_package = |(names, announced)| ProcessorSuffixes::from_names(names, announced);
     let processors: HashMap<Option<&str>, ProcessorSuffixes> =
         by_package.into_iter().map(|(package, found)| (package, of_package(found))).collect();
     entries.iter().map(|entry| entry.split_name(&processors[&entry.package])).collect()

@@ -105,11 +105,8 @@ fn build_report(
     totals: IndexMap<&str, QuantityTotal>,
 ) -> LoadReport {
     let outcome = outcome.filter(|outcome| outcome != "ok").map(ParameterValue::Text);
-    let mut report = LoadReport {
-        target,
-        parameters: outcome.map(|outcome| ("outcome".to_owned(), outcome)).into_iter().collect(),
-        ..LoadReport::default()
-    };
+    let parameters = outcome.map(|outcome| ("outcome".to_owned(), outcome)).into_iter().collect();
+    let mut report = LoadReport { target, parameters, ..LoadReport::default() };
     for (quantity, (times, length)) in totals {
         let figures = time_metrics(quantity, &times, |_| true);
         if quantity != "latency" {

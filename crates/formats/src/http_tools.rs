@@ -128,11 +128,8 @@ pub fn recognizes_oha(file: &JsonContent<'_>) -> bool {
 pub fn read_hey_oha(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = String::from_utf8_lossy(file.bytes);
     let is_oha = text.contains("Success rate:");
-    let mut load = LoadReport {
-        target: if is_oha { "oha" } else { "hey" }.to_owned(),
-        errors: Some(0.0),
-        ..LoadReport::default()
-    };
+    let target = if is_oha { "oha" } else { "hey" }.to_owned();
+    let mut load = LoadReport { target, errors: Some(0.0), ..LoadReport::default() };
     let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
     complete_lines.lines().map(str::trim).for_each(|line| parse_hey_oha_line(line, &mut load));
     load.throughput.context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;

@@ -272,9 +272,11 @@ impl StreamingReader {
         self.counts = [0; 3];
         self.machines = header.machines.len() as u32;
         self.stray = None;
+        let started_unix_ms = header.started_unix_ms;
+        let calibration = header.calibration;
         Ok(Session {
             id: header.id,
-            started_unix_ms: header.started_unix_ms,
+            started_unix_ms,
             state: header.state,
             tags: header.tags,
             command: header.command,
@@ -283,10 +285,7 @@ impl StreamingReader {
             metrics: header.metrics,
             environment: header.environment,
             origin: header.origin,
-            calibration: header.calibration.map(|counts| NoiseCalibration {
-                started_unix_ms: header.started_unix_ms,
-                ..counts
-            }),
+            calibration: calibration.map(|counts| NoiseCalibration { started_unix_ms, ..counts }),
             machines: header.machines,
             ..Session::default()
         })

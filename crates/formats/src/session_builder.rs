@@ -136,7 +136,7 @@ impl SessionBuilder {
     pub fn into_session(self, label: &str) -> Result<Session> {
         ensure!(!self.is_empty(), "it contains no results");
         self.validate_values()?;
-        let session = Session {
+        let mut session = Session {
             metrics: self.metrics.into_values().collect(),
             environment: self.environment,
             runs: self.runs,
@@ -147,10 +147,8 @@ impl SessionBuilder {
                 self.cases.values().map(|(_, runs)| *runs).max(),
             )
         };
-        Ok(Session {
-            started_unix_ms: self.started_unix_ms.unwrap_or(session.started_unix_ms),
-            ..session
-        })
+        session.started_unix_ms = self.started_unix_ms.unwrap_or(session.started_unix_ms);
+        Ok(session)
     }
 
     /// Rejects values that became infinite when they were converted to the unit of their metric.

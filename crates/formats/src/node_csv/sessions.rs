@@ -5,7 +5,7 @@
 
 use crate::node_csv::reader::{CsvRow, RowReader};
 use crate::node_csv::{self, CsvLayout, MeasuredRate, javascript};
-use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session};
+use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session, value_sample};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::{
     Case, FailureCause, Metric, ParameterValue, Run, Sample, Session, SessionStep, StepFailure,
@@ -76,16 +76,12 @@ impl RowCollector {
             return Ok(());
         }
         let elapsed_ns = row.elapsed_ns();
+        let sample = Sample { elapsed_ns, ..value_sample(&self.metric, row.rate) };
         self.runs.push(Run {
             // The file does not contain the running time of the process. The measured time is a
             // lower bound.
             wall_ns: elapsed_ns.unwrap_or_default(),
-            samples: vec![Sample {
-                metric: self.metric.clone(),
-                value: row.rate,
-                elapsed_ns,
-                iterations: None,
-            }],
+            samples: vec![sample],
             ..Run::empty(case, variant, slot, block)
         });
         Ok(())
@@ -138,12 +134,8 @@ impl RowCollector {
         );
         let facts = &mut session.environment.facts;
         facts.extend(remark.map(|remark| ("import".to_owned(), remark)));
-        Session {
-            metrics: vec![Metric::throughput()],
-            runs: self.runs,
-            failures: self.failures,
-            ..session
-        }
+        session.metrics.push(Metric::throughput());
+        Session { runs: self.runs, failures: self.failures, ..session }
     }
 }
 

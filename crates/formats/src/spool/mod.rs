@@ -289,12 +289,8 @@ impl SpoolWriter {
 
     fn close_block(&mut self, job: usize, block: u32) -> Result<()> {
         let (plan_index, label) = &self.jobs[job];
-        let end = BlockTrailer {
-            job: *plan_index,
-            block,
-            runs: self.runs,
-            crc: std::mem::take(&mut self.crc).finalize(),
-        };
+        let crc = std::mem::take(&mut self.crc).finalize();
+        let end = BlockTrailer { job: *plan_index, block, runs: self.runs, crc };
         self.last_blocks.insert(label.clone(), block);
         self.write_line(&SpoolLine::BlockDone(end))?;
         self.runs = 0;

@@ -364,12 +364,8 @@ impl GoogleBenchmarkRow {
         let times = [(REAL_TIME, self.real_ns, elapsed_ns), (CPU_TIME, self.cpu_ns, None)];
         let mut samples = Vec::with_capacity(times.len() + self.counters.len());
         for (name, value, elapsed_ns) in times {
-            samples.extend(value.map(|value| Sample {
-                metric: metric(name),
-                value,
-                elapsed_ns,
-                iterations,
-            }));
+            let sample = |value| Sample { metric: metric(name), value, elapsed_ns, iterations };
+            samples.extend(value.map(sample));
         }
         samples.extend(self.counters.iter().map(|(name, value)| Sample {
             metric: metric(name),

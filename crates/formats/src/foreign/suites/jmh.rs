@@ -47,7 +47,7 @@ fn join_forks(forks: Vec<ReportedResult>) -> Option<ReportedResult> {
 }
 
 fn read_result(result: &JsonNode<'_>) -> Result<Vec<ReportedResult>> {
-    let name = result.require("benchmark")?.text()?.to_owned();
+    let name = result.require("benchmark")?.text()?;
     let mode = result.require("mode")?.text()?;
     let mut values = Vec::new();
     if let Some(params) = result.get("params") {
@@ -57,11 +57,8 @@ fn read_result(result: &JsonNode<'_>) -> Result<Vec<ReportedResult>> {
     }
     let version =
         result.text_of("jdkVersion")?.map(|text| ("jdkVersion".to_owned(), text.to_owned()));
-    let fork = ReportedResult {
-        case: Some(Case::new(&name, values)),
-        details: version.into_iter().collect(),
-        ..ReportedResult::new(Some(name))
-    };
+    let mut fork = ReportedResult::of_case(name, Case::new(name, values));
+    fork.details.extend(version);
     let mut forks = vec![fork];
     let primary = result.require("primaryMetric")?;
     add_iterations(&mut forks, &primary, |unit| mode_measure(mode, unit))?;
@@ -181,10 +178,8 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
             let most = Case::MOST;
             anyhow!("'{name}' has {count} combinations of parameters; at most {most} can be listed")
         })?;
-        cases.extend(combinations.into_iter().map(|values| ReportedResult {
-            case: Some(Case::new(name, values)),
-            ..ReportedResult::new(Some(name.to_owned()))
-        }));
+        let case = |values| ReportedResult::of_case(name, Case::new(name, values));
+        cases.extend(combinations.into_iter().map(case));
     }
     Ok(cases)
 }

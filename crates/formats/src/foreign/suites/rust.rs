@@ -161,10 +161,8 @@ fn case_of_path(path: &[String]) -> ReportedResult {
     match count {
         Some(count) if parents.len() > 1 => {
             let threads = ("threads".to_owned(), ParameterValue::Number(count.into()));
-            ReportedResult {
-                case: Some(Case::new(parents.join("::"), vec![threads])),
-                ..name(parents)
-            }
+            let benchmark = parents.join("::");
+            ReportedResult::of_case(&benchmark, Case::new(&benchmark, vec![threads]))
         }
         _ => name(path),
     }

@@ -66,10 +66,7 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
 fn named_result(group_name: &str, name: &str) -> ReportedResult {
     let groups = group_name.split(" > ").skip(1);
     let path: Vec<&str> = groups.chain([name]).collect();
-    ReportedResult {
-        case: Some(Case::new(path.join("/"), Vec::new())),
-        ..ReportedResult::new(Some(path.join(" ")))
-    }
+    ReportedResult::of_case(path.join(" "), Case::new(path.join("/"), Vec::new()))
 }
 
 /// Parses the list of skipped benchmarks. In this list, groups are indented by one blank and
