@@ -18,7 +18,9 @@ use crate::r::{self, ChartBand, RScript, TextCollation, band_chart};
 use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::figures::CaseRates;
-use speedwell_formats::node_csv::{CompareRates, CompareSide, javascript, rows};
+use speedwell_formats::node_csv::{
+    COMPARE_HEADER, CompareRates, CompareSide, format_compare_row, javascript,
+};
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use speedwell_stats::describe::mean;
 use speedwell_stats::test::welch::{WelchError, WelchTest, welch};
@@ -253,7 +255,7 @@ fn run_comparison(
     };
     printer.driver.warn_about_test(arguments)?;
     if printer.collected.is_none() {
-        printer.driver.out.write_all(rows::COMPARE_HEADER.as_bytes())?;
+        printer.driver.out.write_all(COMPARE_HEADER.as_bytes())?;
     }
     printer.driver.out.flush()?;
     measure(&request, &mut printer)?;
@@ -307,8 +309,7 @@ impl ComparePrinter<'_> {
         for measured in driver::throughput_samples(run) {
             match &mut self.collected {
                 None => {
-                    let row =
-                        rows::format_compare_row(&run.variant, &name, &run.case.values, measured);
+                    let row = format_compare_row(&run.variant, &name, &run.case.values, measured);
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(groups) => {

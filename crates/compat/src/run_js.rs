@@ -8,7 +8,7 @@ use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
-use speedwell_formats::node_csv::{javascript, rows};
+use speedwell_formats::node_csv::{self, javascript};
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 
 const COMMAND_LINE: CommandLine = CommandLine {
@@ -41,7 +41,7 @@ fn run_scripts(
         current: None,
     };
     if printer.is_csv {
-        printer.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
+        printer.driver.out.write_all(node_csv::RUN_HEADER.as_bytes())?;
     }
     printer.driver.out.flush()?;
     measure(&request, &mut printer)?;
@@ -116,7 +116,7 @@ impl RunPrinter<'_> {
         let (name, values) = (&run.case.benchmark, &run.case.values);
         for measured in driver::throughput_samples(run) {
             let line = if self.is_csv {
-                rows::format_run_row(name, values, measured)
+                node_csv::format_run_row(name, values, measured)
             } else {
                 format_simple_line(name, values, measured.rate)
             };

@@ -21,8 +21,8 @@ use speedwell_analysis::{
     warn_smallest_p,
 };
 use speedwell_engine::ScriptsRequest;
-use speedwell_formats::node_csv::figures::{ScatterFrame, TextColumn};
-use speedwell_formats::node_csv::rows;
+use speedwell_formats::node_csv::figures::TextColumn;
+use speedwell_formats::node_csv::{self, ScatterFrame};
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 use speedwell_plot::{ChartAxis, ChartPoint, LineChart, PointSeries};
 use speedwell_stats::describe::{mean, median};
@@ -367,7 +367,7 @@ impl ScatterPrinter<'_> {
         for measured in driver::throughput_samples(run) {
             match &mut self.collected {
                 None => {
-                    let row = rows::format_scatter_row(&run.case.benchmark, &values, measured);
+                    let row = node_csv::format_scatter_row(&run.case.benchmark, &values, measured);
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(frame) => {
@@ -391,7 +391,7 @@ impl ScatterPrinter<'_> {
             self.parameters = Some(values.iter().map(|(name, _)| name.clone()).collect());
             match &mut self.collected {
                 None => {
-                    let header = rows::format_scatter_header(values);
+                    let header = node_csv::format_scatter_header(values);
                     self.driver.out.write_all(header.as_bytes())?;
                 }
                 Some(frame) => {

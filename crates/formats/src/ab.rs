@@ -7,12 +7,11 @@
 //! `-g`). These tables do not name the measured address. The source for the lines is `support/ab.c`
 //! of httpd 2.2 and 2.4.
 
-use crate::foreign::file_beginning;
 use crate::foreign::json::JsonContent;
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
-use crate::session_builder::{ImportedProcess, SessionBuilder};
+use crate::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use anyhow::{Context, Result, ensure};
-use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
+use speedwell_model::{Case, Metric, MetricDirection, Session};
 
 /// Start of the first line of a report.
 const FIRST_LINE: &str = "This is ApacheBench";
@@ -23,8 +22,7 @@ const REPORT_FIELDS: [&str; 4] =
 
 /// Returns whether the data contain a report of ab.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    text.lines().any(|line| {
+    file.beginning().lines().any(|line| {
         let line = line.trim();
         line.starts_with(FIRST_LINE)
             || (line.starts_with("Requests per second:") && line.contains("[#/sec]"))
@@ -32,23 +30,21 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// Reads all reports of a file. Each report is a run, because a process of ab writes only one. Adds
-/// messages for the user to `warnings`.
+/// messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if no report has results.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let mut text = String::from_utf8_lossy(bytes);
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let mut text = String::from_utf8_lossy(file.bytes);
     if is_html(&text) {
         text = html_to_text(&text).into();
     }
     let mut imported = SessionBuilder::default();
-    let mut environment = Environment::default();
-    let mut remarks = Vec::new();
     for (first_line, lines) in split_reports(&text) {
         let report = AbReport::read(&lines);
-        environment.facts.extend(report.facts.clone());
+        imported.environment.facts.extend(report.facts.clone());
         match report.into_load_report() {
-            Some(load) => load.add_to(&mut imported, &mut remarks),
+            Some(load) => load.add_to(&mut imported, remarks),
             None => remarks.push(format!(
                 "the report that begins at line {first_line} has no results: ab gave up, or the text is cut \
                  short"
@@ -61,8 +57,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
          its stderr, and try 'ab -r'",
         remarks.first().map_or("it contains no report", String::as_str)
     );
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    imported.into_session(label, environment, None)
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Splits `text` into reports. Returns for each report the number of its first line, and its lines.
@@ -220,9 +215,7 @@ impl AbReport {
                 load.others.extend(count);
             }
             "Non-2xx responses" => load.non2xx = first_number(value),
-            "Keep-Alive requests" => {
-                self.facts.push(("keep_alive".to_owned(), "on".to_owned()));
-            }
+            "Keep-Alive requests" => self.facts.push(("keep_alive".to_owned(), "on".to_owned())),
             "Requests per second" => load.throughput = first_number(value),
             "Time per request" => {
                 let is_across = value.contains("across");
@@ -310,20 +303,21 @@ pub fn recognizes_requests(file: &JsonContent<'_>) -> bool {
     file.bytes.starts_with(REQUESTS_HEADER.as_bytes())
 }
 
-/// Reads a percentile table. Adds messages for the user to `warnings`.
+/// Reads a percentile table. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the table has no rows, or a row is invalid; the message names the line of that row.
-pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = DelimitedTable::read(bytes, PERCENTAGES_HEADER, ',')?;
+pub fn read_percentages(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let table = DelimitedTable::read(file.bytes, PERCENTAGES_HEADER, ',')?;
     let mut load = LoadReport { target: DEFAULT_BENCHMARK.to_owned(), ..LoadReport::default() };
-    for (percent, row) in table.rows.iter().map(|row| (row[0], row)) {
+    for row in &table.rows {
+        let percent = row.1[0];
         if KEPT_PERCENTILES.contains(&percent) {
             let name = match percent {
                 "0" => "latency_min".to_owned(),
                 percent => percentile_metric(percent),
             };
-            load.times_ns.push((name, table.parse_cell(row, 1)? * NS_PER_MS));
+            load.times_ns.push((name, parse_cell(row, 1)? * NS_PER_MS));
         }
     }
     if table.is_cut || table.rows.len() < PERCENTILE_ROWS {
@@ -331,25 +325,25 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
             .push("the table is cut short, so percentages at its end are missing".to_owned());
     }
     ensure!(!load.times_ns.is_empty(), "it contains no rows");
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
 /// Reads a table of requests, as one run with a sample of each metric for each request. Adds
-/// messages for the user to `warnings`.
+/// messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the table has no rows, or a row is invalid; the message names the line of that row.
-pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let table = DelimitedTable::read(bytes, REQUESTS_HEADER, '\t')?;
+pub fn read_requests(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let table = DelimitedTable::read(file.bytes, REQUESTS_HEADER, '\t')?;
     ensure!(!table.rows.is_empty(), "it contains no rows");
     let mut imported = SessionBuilder::default();
     let mut samples = Vec::new();
     let mut zeros = 0;
     let mut started_s = f64::INFINITY;
     for row in &table.rows {
-        started_s = started_s.min(table.parse_cell(row, 1)?);
+        started_s = started_s.min(parse_cell(row, 1)?);
         for (column, name) in [(4, "latency"), (2, "connect"), (3, "processing"), (5, "waiting")] {
-            let ms = table.parse_cell(row, column)?;
+            let ms = parse_cell(row, column)?;
             zeros += u32::from(column == 4 && ms == 0.0);
             let metric = Metric::new(name, "ns", MetricDirection::Lower);
             samples.push(imported.metric_sample(metric, ms * NS_PER_MS));
@@ -358,23 +352,27 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
     let process = ImportedProcess { samples, ..ImportedProcess::default() };
     imported.add_run(Case::new(DEFAULT_BENCHMARK, Vec::new()), process);
     if zeros > 0 {
-        warnings.push(format!(
-            "'{label}': {zeros} of {} requests took less than 1 ms, the resolution of ab; they are stored \
+        remarks.push(format!(
+            "{zeros} of {} requests took less than 1 ms, the resolution of ab; they are stored \
              as 0",
             table.rows.len()
         ));
     }
     if table.is_cut {
-        warnings.push(format!(
-            "'{label}': the last line has no newline, so it may be cut short and was left out"
-        ));
+        remarks.push(
+            "the last line has no newline, so it may be cut short and was left out".to_owned(),
+        );
     }
-    imported.into_session(label, Environment::default(), Some((started_s * 1e3) as i64))
+    imported.started_unix_ms = Some((started_s * 1e3) as i64);
+    Ok(vec![imported.into_session(file.label)?])
 }
+
+/// Number and cells of a line.
+type NumberedRow<'a> = (usize, Vec<&'a str>);
 
 /// Rows below a header, all with as many cells as the header.
 struct DelimitedTable<'a> {
-    rows: Vec<Vec<&'a str>>,
+    rows: Vec<NumberedRow<'a>>,
     /// Whether an unterminated last line was dropped.
     is_cut: bool,
 }
@@ -393,19 +391,17 @@ impl<'a> DelimitedTable<'a> {
                 "the number of columns in line {number} is {}, expected {columns}",
                 row.len()
             );
-            table.rows.push(row);
+            table.rows.push((number, row));
         }
         Ok(table)
     }
+}
 
-    fn parse_cell(&self, row: &[&str], column: usize) -> Result<f64> {
-        let number: Option<f64> = row[column].trim().parse().ok();
-        number.filter(|number| number.is_finite()).with_context(|| {
-            let index = self.rows.iter().position(|candidate| candidate == row);
-            // The header is line 1.
-            format!("line {}: '{}' is not a number", index.unwrap_or_default() + 2, row[column])
-        })
-    }
+fn parse_cell((line, row): &NumberedRow<'_>, column: usize) -> Result<f64> {
+    let number: Option<f64> = row[column].trim().parse().ok();
+    number
+        .filter(|number| number.is_finite())
+        .with_context(|| format!("line {line}: '{}' is not a number", row[column]))
 }
 
 /// HTML entities that ab uses.

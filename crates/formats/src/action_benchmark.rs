@@ -49,12 +49,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// Reads a whole file. Each entry of each suite becomes a session. Adds messages for the user to
-/// `warnings`.
+/// `remarks`.
 ///
 /// # Errors
 /// Fails if the content is not JSON, no result can be read, or the direction of a metric is
 /// unknown.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
         directions: file.better,
@@ -70,7 +70,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
             reading.read_entry(suite, &entry)?;
         }
     }
-    reading.into_sessions(file.label, warnings)
+    reading.into_sessions(file.label, remarks)
 }
 
 struct EntriesReader<'a> {
@@ -119,17 +119,15 @@ impl EntriesReader<'_> {
         Ok(())
     }
 
-    fn into_sessions(self, label: &str, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-        let mut remarks = Vec::from_iter(self.left_out.into_warning(self.listed.is_empty())?);
+    fn into_sessions(self, label: &str, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+        remarks.extend(self.left_out.into_warning(self.listed.is_empty())?);
         let mut points = FileSessions::new("github-action-benchmark");
-        for result in distinguish_results(self.listed, &mut remarks)? {
+        for result in distinguish_results(self.listed, remarks)? {
             let imported = points.session_for(self.keys[result.measurement].clone());
             let figure = result.content;
-            let process = ImportedProcess {
-                samples: vec![imported.metric_sample(figure.metric, figure.value)],
-                notes: figure.note.into_iter().collect(),
-                ..ImportedProcess::default()
-            };
+            let samples = vec![imported.metric_sample(figure.metric, figure.value)];
+            let notes = figure.note.into_iter().collect();
+            let process = ImportedProcess { samples, notes, ..ImportedProcess::default() };
             imported.add_run(result.case, process);
         }
         let is_own_choice = *self.directions == MetricDirections::default();
@@ -138,7 +136,6 @@ impl EntriesReader<'_> {
                 "for rates of '{tool}', more is better; github-action-benchmark itself treats less as better"
             )
         }));
-        warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
         points.into_sessions(label)
     }
 }
@@ -249,15 +246,11 @@ impl BenchFigure {
         let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;
         let value = node.scaled_number(measure.factor)?;
-        let extra = bench.get("extra").map(|extra| setup_lines(&extra));
+        let setup = bench.get("extra").map(|extra| ("extra".to_owned(), setup_lines(&extra)));
         Ok(BenchFigure {
             name: bench.require("name")?.text()?.to_owned(),
             note: spread_note(&node, unit, bench),
-            extra: extra
-                .filter(|extra| !extra.is_empty())
-                .map(|extra| ("extra".to_owned(), extra))
-                .into_iter()
-                .collect(),
+            extra: setup.into_iter().filter(|(_, lines)| !lines.is_empty()).collect(),
             metric: measure.metric,
             value,
         })
@@ -354,7 +347,7 @@ mod tests {
             [Metric::throughput(), Metric::new("time", "ns", MetricDirection::Lower)]
         );
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].starts_with("'data.js': for rates of 'jmh', more is"));
+        assert!(warnings[0].starts_with("for rates of 'jmh', more is"));
     }
 
     #[test]
@@ -406,7 +399,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "'data.js': an entry that cannot be read was left out: 'entries.S[0].benches[1].value' is \"fast\", \
+                "an entry that cannot be read was left out: 'entries.S[0].benches[1].value' is \"fast\", \
                  not a number"
             ]
         );

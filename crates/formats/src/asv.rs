@@ -59,12 +59,9 @@ impl AsvMetadata {
             };
             let parameters =
                 node.get("param_names").map_or(Ok(Vec::new()), |names| read_texts(&names))?;
-            let benchmark = AsvBenchmark {
-                kind: text("type")?,
-                unit: text("unit")?,
-                parameters,
-                version: node.text_of("version")?.map(str::to_owned),
-            };
+            let (kind, unit) = (text("type")?, text("unit")?);
+            let version = node.text_of("version")?.map(str::to_owned);
+            let benchmark = AsvBenchmark { kind, unit, parameters, version };
             self.benchmarks.insert(name.to_owned(), benchmark);
         }
         Ok(self)
@@ -81,10 +78,6 @@ impl AsvMetadata {
         self.machine = read_facts(&root);
         Ok(self)
     }
-
-    fn machine_name(&self) -> Option<&str> {
-        self.machine.get("machine").map(String::as_str)
-    }
 }
 
 /// Returns whether the data are a result file.
@@ -97,8 +90,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 ///
 /// # Errors
 /// See [`read_file`].
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    Ok(vec![read_file(file, &AsvMetadata::default(), warnings)?])
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    Ok(vec![read_file(file, &AsvMetadata::default(), remarks)?])
 }
 
 /// Reads a result file.
@@ -108,7 +101,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 pub fn read_file(
     file: &InputFile<'_>,
     metadata: &AsvMetadata,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Session> {
     let parsed = json::parse_marking_not_finite(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -135,8 +128,9 @@ pub fn read_file(
             work.extend(version.map(|version| (row.name.to_owned(), version.clone())));
         }
     }
-    let direction_warning = unknown_directions_warning(&reading.guesses);
-    let other = match reading.other_versions {
+    let left_out = reading.left_out.into_warning(imported.is_empty())?;
+    remarks.extend(unknown_directions_warning(&reading.guesses));
+    remarks.extend(match reading.other_versions {
         0 => None,
         1 => Some(
             "the results of 1 benchmark were left out: they belong to another version of the benchmark"
@@ -145,10 +139,8 @@ pub fn read_file(
         many => Some(format!(
             "the results of {many} benchmarks were left out: they belong to other versions of these benchmarks"
         )),
-    };
-    let left_out = reading.left_out.into_warning(imported.is_empty())?;
-    let remarks = direction_warning.into_iter().chain(other).chain(left_out);
-    warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
+    });
+    remarks.extend(left_out);
     let mut sessions = points.into_sessions(file.label)?;
     let mut session = sessions.pop().context("it contains no results")?;
     session.design.work = work;
@@ -160,7 +152,7 @@ fn point_key(root: &JsonNode<'_>, metadata: &AsvMetadata, rows: &[AsvRow<'_>]) -
     let mut facts = metadata.machine.clone();
     facts.extend(read_facts(&root.require("params")?));
     let machine = facts.remove("machine");
-    if let (Some(name), Some(folder)) = (&machine, metadata.machine_name()) {
+    if let (Some(name), Some(folder)) = (&machine, metadata.machine.get("machine")) {
         ensure!(
             name == folder,
             "it is from machine '{name}', but its folder belongs to machine '{folder}'"
@@ -541,25 +533,18 @@ fn build_process(
         }
         None => vec![loop_sample(value)],
     };
-    Ok(ImportedProcess {
-        samples,
-        notes: spread_note(row, index).into_iter().collect(),
-        ..ImportedProcess::default()
-    })
+    let notes = spread_note(row, index).into_iter().collect();
+    Ok(ImportedProcess { samples, notes, ..ImportedProcess::default() })
 }
 
 /// Returns what asv reports about the spread of a result, as a sentence.
 fn spread_note(row: &AsvRow<'_>, index: usize) -> Option<String> {
     let pair =
         |low: &str, high: &str| Some((row.statistic(low, index)?, row.statistic(high, index)?));
-    let ranges: Vec<String> = [
-        pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}")),
-        pair("ci_99_a", "ci_99_b")
-            .map(|(low, high)| format!("a 99% interval from {low} to {high}")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let quartiles = pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}"));
+    let interval = pair("ci_99_a", "ci_99_b")
+        .map(|(low, high)| format!("a 99% interval from {low} to {high}"));
+    let ranges: Vec<String> = quartiles.into_iter().chain(interval).collect();
     let repeat_count =
         row.statistic("repeat", index).map(|repeat_count| format!(" of {repeat_count} repeats"));
     (!ranges.is_empty()).then(|| {

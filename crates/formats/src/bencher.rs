@@ -38,12 +38,12 @@ pub fn recognizes_metrics(file: &JsonContent<'_>) -> bool {
         && file.keys().iter().all(|(depth, key)| *depth < 3 || FIGURE_KEYS.contains(key))
 }
 
-/// Reads a file in BMF. Each benchmark becomes a run. Adds messages for the user to `warnings`.
+/// Reads a file in BMF. Each benchmark becomes a run. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the content is not JSON, no figure can be read, or the direction of a measure is
 /// unknown.
-pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read_metrics(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let mut imported = SessionBuilder::default();
     let mut left_out = DroppedEntries::default();
@@ -70,17 +70,16 @@ pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
             imported.add_run(Case::new(benchmark, Vec::new()), process);
         }
     }
-    let remark = left_out.into_warning(imported.is_empty())?;
-    warnings.extend(remark.map(|remark| format!("'{}': {remark}", file.label)));
-    Ok(vec![imported.into_session(file.label, Environment::default(), None)?])
+    remarks.extend(left_out.into_warning(imported.is_empty())?);
+    Ok(vec![imported.into_session(file.label)?])
 }
 
-/// Reads a whole response. Adds messages for the user to `warnings`.
+/// Reads a whole response. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the content is not JSON, no result can be read, or the direction of a measure is
 /// unknown.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let project = optional_name(&root, "project")?.unwrap_or_default();
@@ -88,7 +87,6 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     for series in root.require("results")?.elements()? {
         reports.add_series(project, &series, file)?;
     }
-    let mut remarks = Vec::new();
     if reports.unnamed > 0 {
         remarks.push(format!(
             "number of reports without a commit: {}; their revisions are named after bencher's version numbers, such as \
@@ -96,9 +94,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
             reports.unnamed
         ));
     }
-    let sessions = reports.into_sessions(file.label, &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
-    Ok(sessions)
+    reports.into_sessions(file.label, remarks)
 }
 
 /// Returns the name of an optional member.

@@ -30,6 +30,13 @@ pub struct ListedResult<T> {
     pub content: T,
 }
 
+impl<T> ListedResult<T> {
+    /// Lists a result of the only measurement in a file, with one metric and without details.
+    pub fn new(case: Case, content: T) -> ListedResult<T> {
+        ListedResult { measurement: 0, case, metric: String::new(), details: Vec::new(), content }
+    }
+}
+
 /// Maximum number of names in a warning.
 const MAX_NAMES_IN_WARNING: usize = 3;
 

@@ -18,9 +18,9 @@ pub use names::case_from_name;
 
 use crate::SkippedLines;
 use crate::foreign::json::JsonContent;
+use crate::foreign::require_utf8;
 use crate::foreign::suites::ReportedResult;
 use crate::foreign::unit::MetricConversion;
-use crate::foreign::{file_beginning, require_utf8};
 use crate::session_builder::{
     ImportedProcess, InputFile, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder,
     value_sample,
@@ -35,10 +35,8 @@ use std::collections::HashMap;
 /// Returns whether the data are output of `go test`: their beginning contains a result, or one of
 /// the lines that `go test` prints even if there is no result.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    let mut lines = text.lines();
     is_events(file.bytes)
-        || lines.any(|line| {
+        || file.beginning().lines().any(|line| {
             matches!(
                 GoBenchLine::parse(line),
                 GoBenchLine::Result(..)
@@ -48,12 +46,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
         })
 }
 
-/// Reads the whole output. Adds messages for the user to `warnings`.
+/// Reads the whole output. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no results, or if the output consists of events and one of them is
 /// invalid.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let output = if is_events(file.bytes) {
         output_of_events(file.bytes)?.into()
     } else {
@@ -69,13 +67,12 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         reading.parse_line(line.strip_suffix('\r').unwrap_or(line));
     }
     reading.end_package(None);
-    let mut imported = SessionBuilder::default();
-    let mut remarks: Vec<String> = reading.skipped.warning().into_iter().collect();
+    let mut imported =
+        SessionBuilder { environment: reading.environment, ..SessionBuilder::default() };
+    remarks.extend(reading.skipped.warning());
     remarks.extend(reading.remarks);
-    let entry_warnings = add_entries(reading.entries, &reading.directions, &mut imported);
-    remarks.extend(entry_warnings);
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
-    Ok(vec![imported.into_session(file.label, reading.environment, None)?])
+    add_entries(reading.entries, &reading.directions, &mut imported, remarks);
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Reads the output of one process of a Go test binary. Lines with the same name are samples of one
@@ -267,10 +264,8 @@ impl<'a> GoOutputParser<'a> {
             let is_known = |existing: &ReportedResult| existing.name.as_deref() == Some(name);
             let index = reported.iter().position(is_known).unwrap_or_else(|| {
                 let count = outcome.is_ok().then_some(count);
-                reported.push(ReportedResult {
-                    case: Some(case_from_name(entry.package, name, count)),
-                    ..ReportedResult::new(Some(name.to_owned()))
-                });
+                let case = case_from_name(entry.package, name, count);
+                reported.push(ReportedResult::of_case(name, case));
                 reported.len() - 1
             });
             match outcome {
@@ -356,20 +351,20 @@ fn split_names<'a>(entries: &[GoBenchEntry<'a>]) -> Vec<(&'a str, u32)> {
             None => {}
         }
     }
-    let of_package =
-        |(names, announced)| ProcessorSuffixes::from_names(names).with_announced(announced);
+    let of_package = |(names, announced)| ProcessorSuffixes::from_names(names, announced);
     let processors: HashMap<Option<&str>, ProcessorSuffixes> =
         by_package.into_iter().map(|(package, found)| (package, of_package(found))).collect();
     entries.iter().map(|entry| entry.split_name(&processors[&entry.package])).collect()
 }
 
 /// Adds all entries to a session. For each unit that has a `Unit` line in the text, `directions`
-/// contains whether higher is better. Returns messages for the user.
+/// contains whether higher is better. Adds messages for the user to `remarks`.
 fn add_entries(
     entries: Vec<GoBenchEntry<'_>>,
     directions: &HashMap<&str, bool>,
     imported: &mut SessionBuilder,
-) -> Vec<String> {
+    remarks: &mut Vec<String>,
+) {
     let cases: Vec<(&str, Case)> = (entries.iter().zip(split_names(&entries)))
         .map(|(entry, (name, count))| (name, case_from_name(entry.package, name, Some(count))))
         .collect();
@@ -398,7 +393,6 @@ fn add_entries(
         };
         imported.add_failure(&case, cause, replay_command(entry.package, name));
     }
-    let mut remarks = Vec::new();
     if counts.values().any(|count| *count > 1) {
         remarks.push(REPETITIONS_WARNING.to_owned());
     }
@@ -407,7 +401,6 @@ fn add_entries(
         1 => remarks.push("1 non-finite value was left out".to_owned()),
         count => remarks.push(format!("{count} non-finite values were left out")),
     }
-    remarks
 }
 
 /// Returns the process of a result, without figures that are not finite.
@@ -515,10 +508,8 @@ fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
         if let Some(figures) = parse_figures(figures_text) {
             return Some(GoBenchLine::Result(first, figures));
         }
-        return figures_text
-            .trim_start_matches(' ')
-            .starts_with('\t')
-            .then_some(GoBenchLine::Begin(first));
+        let is_begin = figures_text.trim_start_matches(' ').starts_with('\t');
+        return is_begin.then_some(GoBenchLine::Begin(first));
     }
     parse_figures(line).map(GoBenchLine::Rest)
 }

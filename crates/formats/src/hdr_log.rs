@@ -8,13 +8,13 @@
 
 use super::load_report::{LoadReport, NS_PER_SECOND};
 use super::load_session::time_metrics;
-use super::session_builder::SessionBuilder;
+use super::session_builder::{InputFile, SessionBuilder};
 use crate::foreign::json::JsonContent;
-use crate::foreign::{file_beginning, require_utf8};
+use crate::foreign::require_utf8;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use speedwell_model::load::latency::{ServiceTime, TimeDistribution, read_log};
-use speedwell_model::{Environment, Metric, MetricDirection, ParameterValue, Session};
+use speedwell_model::{Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 
 /// Quantities in Speedwell's own logs, with the prefixes of their metrics.
@@ -33,8 +33,7 @@ const BENCHMARK: &str = "load";
 /// Returns whether the data are an HdrHistogram log. Near its beginning, a log has a comment with
 /// the version of the format, or the usual header of the columns.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let beginning = String::from_utf8_lossy(file_beginning(file.bytes));
-    beginning.lines().take(32).any(|line| {
+    file.beginning().lines().take(32).any(|line| {
         line.starts_with("#[Histogram log format version")
             || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")
     })
@@ -48,12 +47,12 @@ type QuantityTotal = (TimeDistribution<ServiceTime>, Duration);
 ///
 /// # Errors
 /// Fails if a line is invalid, or the log has no values.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     // The sums of all lines by benchmark and outcome, then by quantity.
     let mut cases: IndexMap<(String, Option<String>), IndexMap<&str, QuantityTotal>> =
         IndexMap::new();
     let mut has_foreign = false;
-    for line in read_log(require_utf8(bytes)?)? {
+    for line in read_log(require_utf8(file.bytes)?)? {
         let (benchmark, quantity, outcome) = parse_tag(line.tag.as_deref().unwrap_or_default());
         let times: TimeDistribution<ServiceTime> = line.to_distribution();
         if times.count() == 0 {
@@ -73,17 +72,15 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         }
         add_line(outcome, line.length);
     }
-    let mut imported = SessionBuilder::default();
-    let mut remarks = Vec::new();
-    for ((benchmark, outcome), totals) in cases {
-        build_report(benchmark, outcome, totals).add_to(&mut imported, &mut remarks);
-    }
     if has_foreign {
-        warnings.push(format!("'{label}': its times are taken as nanoseconds"));
+        remarks.push("its times are taken as nanoseconds".to_owned());
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let session = imported.into_session(label, Environment::default(), None);
-    session.context("every histogram in it is empty")
+    let mut imported = SessionBuilder::default();
+    for ((benchmark, outcome), totals) in cases {
+        build_report(benchmark, outcome, totals).add_to(&mut imported, remarks);
+    }
+    let session = imported.into_session(file.label);
+    Ok(vec![session.context("every histogram in it is empty")?])
 }
 
 /// Splits the tag of a line into benchmark, quantity and outcome. Only Speedwell's own logs state an
@@ -107,15 +104,9 @@ fn build_report(
     outcome: Option<String>,
     totals: IndexMap<&str, QuantityTotal>,
 ) -> LoadReport {
-    let outcome = outcome.filter(|outcome| outcome != "ok");
-    let mut report = LoadReport {
-        target,
-        parameters: outcome
-            .map(|outcome| ("outcome".to_owned(), ParameterValue::Text(outcome)))
-            .into_iter()
-            .collect(),
-        ..LoadReport::default()
-    };
+    let outcome = outcome.filter(|outcome| outcome != "ok").map(ParameterValue::Text);
+    let parameters = outcome.map(|outcome| ("outcome".to_owned(), outcome)).into_iter().collect();
+    let mut report = LoadReport { target, parameters, ..LoadReport::default() };
     for (quantity, (times, length)) in totals {
         let figures = time_metrics(quantity, &times, |_| true);
         if quantity != "latency" {

@@ -5,33 +5,27 @@
 //! also uses. hey and oha print neither address nor concurrency, so their cases are named after the
 //! tool. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
 
-use crate::foreign::file_beginning;
 use crate::foreign::http_output::{HttpOutput, parse_autocannon};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
+use crate::session_builder::InputFile;
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Metric, MetricDirection, ParameterValue, Run, Session};
-
-/// Tools with text output, and the beginnings of lines that identify them.
-const TEXT_TOOLS: [(&str, &[&str]); 2] =
-    [("wrk", &["Running "]), ("h2load", &["starting benchmark...", "finished in "])];
 
 /// autocannon measures in whole milliseconds.
 const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
 /// Returns whether the data are text output of one of these tools.
 pub fn recognizes_text(file: &JsonContent<'_>) -> bool {
-    detect_tool(&String::from_utf8_lossy(file_beginning(file.bytes))).is_some()
+    detect_tool(&file.beginning()).is_some()
 }
 
 fn detect_tool(text: &str) -> Option<&'static str> {
-    let has_line_of = |beginnings: &[&str]| {
-        text.lines().any(|line| {
-            beginnings.iter().any(|start| line.starts_with(start))
-                && (!line.starts_with("Running ") || line.contains(" test @ "))
-        })
-    };
-    TEXT_TOOLS.iter().find(|(_, beginnings)| has_line_of(beginnings)).map(|(tool, _)| *tool)
+    let is_wrk = |line: &str| line.starts_with("Running ") && line.contains(" test @ ");
+    let is_h2load =
+        |line: &str| line.starts_with("starting benchmark...") || line.starts_with("finished in ");
+    let wrk = text.lines().any(is_wrk).then_some("wrk");
+    wrk.or_else(|| text.lines().any(is_h2load).then_some("h2load"))
 }
 
 /// Returns whether the data are autocannon JSON.
@@ -42,12 +36,12 @@ pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
         .all(|key| file.has_key(1, key))
 }
 
-/// Reads the text that wrk, wrk2 or h2load printed. Adds messages for the user to `warnings`.
+/// Reads the text that wrk, wrk2 or h2load printed. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text is not the output of a finished test.
-pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = String::from_utf8_lossy(bytes);
+pub fn read_text(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = String::from_utf8_lossy(file.bytes);
     let tool = detect_tool(&text).context("it contains no output of wrk or h2load")?;
     // These tools end every line with a line feed, so a last line without a line feed may have lost
     // digits.
@@ -62,16 +56,16 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
             "the last line has no newline, so it may be cut short and was left out".to_owned(),
         );
     }
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
-/// Reads the JSON of autocannon. Adds messages for the user to `warnings`.
+/// Reads the JSON of autocannon. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
 /// its location.
-pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read_autocannon(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     root.require("errors")?.number()?;
     let requests = root.require("requests")?;
@@ -85,12 +79,13 @@ pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) ->
     );
     root.require("latency")?;
     let output = parse_autocannon(&parsed).context("it contains no results")?;
-    into_load_report(output, AUTOCANNON_RESOLUTION_NS).into_session(label, warnings)
+    into_load_report(output, AUTOCANNON_RESOLUTION_NS).into_sessions(file, remarks)
 }
 
 fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
     let bandwidth = Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let times = output.latency_ms.iter();
+    let pipelining = output.pipelining.map(ParameterValue::Number);
     LoadReport {
         target: output.url.unwrap_or_else(|| output.tool.to_owned()),
         concurrency: output.connections,
@@ -102,11 +97,7 @@ fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
         times_ns: times.map(|(name, ms)| (format!("latency_{name}"), ms * NS_PER_MS)).collect(),
         resolution_ns,
         idle_note: output.has_fixed_rate.then_some(Run::AT_FIXED_RATE),
-        parameters: output
-            .pipelining
-            .map(|requests| ("pipelining".to_owned(), ParameterValue::Number(requests)))
-            .into_iter()
-            .collect(),
+        parameters: pipelining.map(|count| ("pipelining".to_owned(), count)).into_iter().collect(),
         others: output.bytes_per_second.map(|bytes| (bandwidth, bytes)).into_iter().collect(),
         remarks: output.remarks,
         ..LoadReport::default()
@@ -120,7 +111,7 @@ const SUMMARY_TIMES: [(&str, &str); 3] =
 
 /// Returns whether the data are text output of hey or oha.
 pub fn recognizes_hey_oha(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
+    let text = file.beginning();
     let has = |start: &str| text.lines().any(|line| line.trim() == start);
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }
@@ -130,18 +121,15 @@ pub fn recognizes_oha(file: &JsonContent<'_>) -> bool {
     file.begins_with_key("summary") && file.has_key(2, "requestsPerSec")
 }
 
-/// Reads the text that hey or oha printed. Adds messages for the user to `warnings`.
+/// Reads the text that hey or oha printed. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the rate is missing.
-pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = String::from_utf8_lossy(bytes);
+pub fn read_hey_oha(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = String::from_utf8_lossy(file.bytes);
     let is_oha = text.contains("Success rate:");
-    let mut load = LoadReport {
-        target: if is_oha { "oha" } else { "hey" }.to_owned(),
-        errors: Some(0.0),
-        ..LoadReport::default()
-    };
+    let target = if is_oha { "oha" } else { "hey" }.to_owned();
+    let mut load = LoadReport { target, errors: Some(0.0), ..LoadReport::default() };
     let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
     complete_lines.lines().map(str::trim).for_each(|line| parse_hey_oha_line(line, &mut load));
     load.throughput.context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
@@ -161,7 +149,7 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         }
         Some(_) => {}
     }
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
 fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
@@ -211,13 +199,13 @@ fn parse_duration_ns(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// Reads oha's JSON. Adds messages for the user to `warnings`.
+/// Reads oha's JSON. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
 /// its location.
-pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read_oha(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let summary = root.require("summary")?;
     let seconds = |node: &JsonNode<'_>, key: &str| -> Result<Option<f64>> {
@@ -249,7 +237,7 @@ pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result
     let errors = root.require("errorDistribution")?;
     let counts = errors.members().filter_map(|(_, count)| count.as_f64());
     load.errors = Some(counts.fold(0.0, |sum, count| sum + count));
-    load.into_session(label, warnings)
+    load.into_sessions(file, remarks)
 }
 
 #[cfg(test)]
@@ -265,7 +253,8 @@ mod tests {
             "{HEY}  [200]\t30 responses\n\nError distribution:\n  [10]\tGet \"http://a/\": EOF\n\n"
         );
         let mut warnings = Vec::new();
-        let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();
+        let file = InputFile::new("h", text.as_bytes());
+        let session = read_hey_oha(&file, &mut warnings).unwrap().remove(0);
         let run = &session.runs[0];
         assert_eq!(run.value_of("requests_per_second"), Some(600.0));
         assert_eq!(run.value_of("http_errors"), Some(10.0));
@@ -276,7 +265,8 @@ mod tests {
     fn a_load_without_answers_is_a_failure_with_the_number_of_errors() {
         let text = format!("{HEY}\nError distribution:\n  [12]\tGet: EOF\n  [8]\tGet: refused\n\n");
         let mut warnings = Vec::new();
-        let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();
+        let file = InputFile::new("h", text.as_bytes());
+        let session = read_hey_oha(&file, &mut warnings).unwrap().remove(0);
         assert!(session.runs.is_empty());
         assert_eq!(session.failures[0].cause.to_string(), "no request was answered (20 errors)");
         assert_eq!(warnings, [""; 0]);
@@ -292,7 +282,8 @@ mod tests {
     fn json_of_older_versions_of_autocannon_is_read() {
         let bytes = AUTOCANNON_2.as_bytes();
         assert!(recognizes_autocannon(&JsonContent::new(bytes)));
-        let session = read_autocannon("a", bytes, &mut Vec::new()).unwrap();
+        let file = InputFile::new("a", bytes);
+        let session = read_autocannon(&file, &mut Vec::new()).unwrap().remove(0);
         let value = |metric: &str| session.runs[0].value_of(metric);
         assert_eq!(value("throughput"), Some(1476.0));
         assert_eq!(value("latency_p75"), Some(4e6));

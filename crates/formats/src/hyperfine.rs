@@ -9,51 +9,42 @@ use super::load_report::NS_PER_SECOND;
 use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Result, ensure};
-use speedwell_model::{
-    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
-};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Session};
 
 /// Note on the first run of a command. The mean CPU times of all runs are stored in this run.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
 
-/// Reads a whole file. Adds messages for the user to `warnings`.
+/// Reads a whole file. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or if a value is missing or has the wrong type. The message names
 /// the location of the error.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let label = file.label;
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let nodes = JsonNode::from_root(&parsed).require("results")?.elements()?;
     let results = nodes.iter().map(HyperfineResult::read).collect::<Result<Vec<_>>>()?;
     let template = infer_template(&results);
     let mut imported = SessionBuilder::default();
     imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
-    let listed = results.iter().map(|result| ListedResult {
-        measurement: 0,
-        case: Case::new(
-            template.as_deref().unwrap_or(&result.command),
-            (result.parameters.iter())
-                .map(|(name, text)| (name.clone(), ParameterValue::infer_value(text)))
-                .collect(),
-        ),
-        metric: Metric::TIME.to_owned(),
-        details: result.details.clone(),
-        content: result,
+    let listed = results.iter().map(|result| {
+        let name = template.as_deref().unwrap_or(&result.command);
+        let parameters = (result.parameters.iter())
+            .map(|(name, text)| (name.clone(), ParameterValue::infer_value(text)));
+        let case = Case::new(name, parameters.collect());
+        ListedResult { details: result.details.clone(), ..ListedResult::new(case, result) }
     });
-    let mut remarks = Vec::new();
-    let listed = distinguish_results(listed.collect(), &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    for ListedResult { case, content: result, .. } in listed {
+    for ListedResult { case, content: result, .. } in
+        distinguish_results(listed.collect(), remarks)?
+    {
         result.add_runs(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
-            warnings.push(format!(
-                "'{label}': every time of '{}' is 0, because the command takes less time than the start of the shell, which hyperfine subtracts; measure it with --shell=none",
+            remarks.push(format!(
+                "every time of '{}' is 0, because the command takes less time than the start of the shell, which hyperfine subtracts; measure it with --shell=none",
                 result.command
             ));
         }
     }
-    Ok(vec![imported.into_session(label, Environment::default(), None)?])
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 struct HyperfineResult {
@@ -81,14 +72,11 @@ impl HyperfineResult {
         result.require("times")?;
         let times_s = numbers("times")?;
         let endings = exit_statuses(result, times_s.len())?;
-        let parameters = result.get("parameters");
+        let members = result.get("parameters");
+        let members = members.iter().flat_map(JsonNode::members);
         Ok(HyperfineResult {
             command: result.require("command")?.text()?.to_owned(),
-            parameters: parameters
-                .iter()
-                .flat_map(JsonNode::members)
-                .map(|(name, value)| (name.to_owned(), value_text(value)))
-                .collect(),
+            parameters: members.map(|(name, value)| (name.to_owned(), value_text(value))).collect(),
             times: times_s.into_iter().zip(endings).collect(),
             memory: numbers("memory_usage_byte")?,
             details: read_details(result),
@@ -154,9 +142,7 @@ fn read_details(result: &JsonNode<'_>) -> Vec<(String, String)> {
 /// Returns the exit statuses of the `count` processes. Old versions of hyperfine write no exit
 /// statuses. They stop at the first failure, so every status is 0.
 fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>> {
-    let Some(codes) = result.get("exit_codes") else {
-        return Ok(vec![Some(0); count]);
-    };
+    let Some(codes) = result.get("exit_codes") else { return Ok(vec![Some(0); count]) };
     let elements = codes.elements()?;
     let (key, length) = (codes.location(), elements.len());
     ensure!(length == count, "'{key}' has length {length}, but 'times' has length {count}");

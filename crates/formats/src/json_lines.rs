@@ -9,7 +9,7 @@
 //! Compatibility: a reader ignores unknown keys and kinds of lines. A change that would make older
 //! readers misread a file gets a new version, and older readers reject it.
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use speedwell_model::{
@@ -30,7 +30,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Fails if `out` cannot be written, or the header contains a number that is not finite.
-pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
+pub fn write(session: &Session, out: &mut dyn Write) -> Result<()> {
     write_streaming((session, session.runs.len()), out, |each| {
         session.runs.iter().try_for_each(each)
     })
@@ -45,8 +45,8 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
 pub fn write_streaming(
     (session, count): (&Session, usize),
     out: &mut dyn Write,
-    runs: impl FnOnce(&mut dyn FnMut(&Run) -> anyhow::Result<()>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    runs: impl FnOnce(&mut dyn FnMut(&Run) -> Result<()>) -> Result<()>,
+) -> Result<()> {
     let header = serde_json::to_string(&HeaderLine {
         speedwell: "session".to_owned(),
         // A reader of version 1 would attribute the runs of all machines to one machine.
@@ -70,7 +70,7 @@ pub fn write_streaming(
     serde_json::from_str::<HeaderLine>(&header)
         .with_context(|| format!("cannot write the header of the session: {header}"))?;
     writeln!(out, "{header}")?;
-    let mut write = |line: FileLine<'_>| -> anyhow::Result<()> {
+    let mut write = |line: FileLine<'_>| -> Result<()> {
         serde_json::to_writer(&mut *out, &line)?;
         Ok(out.write_all(b"\n")?)
     };
@@ -85,6 +85,12 @@ pub fn write_streaming(
 }
 
 pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
+    let samples = run.samples.iter().map(|sample| SampleLine {
+        metric: Cow::Borrowed(&sample.metric),
+        value: JsonNumber(sample.value),
+        elapsed_ns: sample.elapsed_ns,
+        iterations: sample.iterations.map(JsonNumber),
+    });
     Ok(RunLine {
         benchmark: Cow::Borrowed(&run.case.benchmark),
         parameters: json_parameters(&run.case),
@@ -98,16 +104,7 @@ pub(crate) fn run_line(run: &Run) -> serde_json::Result<RunLine<'_>> {
         kernel_stats: run.kernel_stats,
         rejected_by: run.rejected_by.as_deref().map(Cow::Borrowed),
         machine: run.machine,
-        samples: run
-            .samples
-            .iter()
-            .map(|sample| SampleLine {
-                metric: Cow::Borrowed(&sample.metric),
-                value: JsonNumber(sample.value),
-                elapsed_ns: sample.elapsed_ns,
-                iterations: sample.iterations.map(JsonNumber),
-            })
-            .collect(),
+        samples: samples.collect(),
         notes: Cow::Borrowed(&run.notes),
         load: run.load.as_deref().map(serde_json::from_str).transpose()?,
     })
@@ -143,7 +140,7 @@ pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
 /// # Errors
 /// Fails if a line is invalid (the message names it), if the file is truncated, or if a newer
 /// version wrote the file.
-pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
+pub fn read(text: &str) -> Result<Vec<Session>> {
     read_from(text.as_bytes())
 }
 
@@ -151,8 +148,9 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
 ///
 /// # Errors
 /// Fails like [`read`], or if `input` fails.
-pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
-    let mut reading = SessionsReader::default();
+pub fn read_from(mut input: impl BufRead) -> Result<Vec<Session>> {
+    let mut reader = StreamingReader::default();
+    let mut sessions: Vec<Session> = Vec::new();
     let mut line = String::new();
     for number in 1.. {
         line.clear();
@@ -161,30 +159,29 @@ pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
         }
         let text = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let text = text.trim_end_matches(['\r', '\n']);
-        if !text.trim().is_empty() {
-            reading.read_line(text, number).with_context(|| format!("line {number}"))?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let parsed = reader.read_line(text, number).with_context(|| format!("line {number}"))?;
+        sessions.extend(parsed.header.map(|header| *header));
+        if let Some(session) = sessions.last_mut() {
+            session.runs.extend(parsed.run);
+            session.failures.extend(parsed.failure);
+            session.profiles.extend(parsed.profile);
         }
     }
-    reading.current.check_complete()?;
-    ensure!(!reading.sessions.is_empty(), "it contains no session");
-    Ok(reading.sessions)
+    reader.check_complete()?;
+    ensure!(!sessions.is_empty(), "it contains no session");
+    Ok(sessions)
 }
 
 /// Reads only the header of a session. The lines that the header announces need not follow.
 ///
 /// # Errors
 /// Fails if the line is not a header, or was written by a newer version.
-pub fn read_header(line: &str) -> anyhow::Result<Session> {
-    let mut reading = SessionsReader::default();
-    reading.read_line(line.trim_end(), 1).context("line 1")?;
-    let session = reading.sessions.pop();
-    session.context("line 1: the header of a session is missing")
-}
-
-#[derive(Default)]
-struct SessionsReader {
-    sessions: Vec<Session>,
-    current: StreamingReader,
+pub fn read_header(line: &str) -> Result<Session> {
+    let parsed = StreamingReader::default().read_line(line.trim_end(), 1).context("line 1")?;
+    parsed.header.map(|header| *header).context("line 1: the header of a session is missing")
 }
 
 /// Reads a series of sessions line by line, without keeping their runs in memory.
@@ -215,28 +212,9 @@ pub struct ParsedLine {
 
 /// Interns names and cases, so that all runs share one copy of each.
 #[derive(Debug, Default)]
-pub(crate) struct InternedNames {
+pub struct InternedNames {
     names: HashSet<Arc<str>>,
     cases: HashMap<String, Vec<Arc<Case>>>,
-}
-
-impl SessionsReader {
-    fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
-        let parsed = self.current.read_line(text, number)?;
-        if let Some(mut session) = parsed.header {
-            // The announced number may be wrong, so limit the allocation to the length of the
-            // header line.
-            let announced_runs = self.current.announced.and_then(|([runs, ..], _)| runs);
-            session.runs = Vec::with_capacity(announced_runs.unwrap_or(0).min(text.len()));
-            self.sessions.push(*session);
-        }
-        if let Some(session) = self.sessions.last_mut() {
-            session.runs.extend(parsed.run);
-            session.failures.extend(parsed.failure);
-            session.profiles.extend(parsed.profile);
-        }
-        Ok(())
-    }
 }
 
 impl StreamingReader {
@@ -244,7 +222,7 @@ impl StreamingReader {
     ///
     /// # Errors
     /// Fails if the line is invalid, or the previous session is incomplete.
-    pub fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<ParsedLine> {
+    pub fn read_line(&mut self, text: &str, number: usize) -> Result<ParsedLine> {
         let line: FileLine<'_> = parse_line(text)?;
         if let Some(kind) = line.speedwell {
             self.check_complete()?;
@@ -281,7 +259,7 @@ impl StreamingReader {
         number: usize,
         kind: &str,
         version: Option<u64>,
-    ) -> anyhow::Result<Session> {
+    ) -> Result<Session> {
         ensure!(kind == "session", "unknown kind of data '{kind}': expected 'session'");
         let version = version.context("the version is missing")?;
         ensure!(
@@ -294,9 +272,11 @@ impl StreamingReader {
         self.counts = [0; 3];
         self.machines = header.machines.len() as u32;
         self.stray = None;
+        let started_unix_ms = header.started_unix_ms;
+        let calibration = header.calibration;
         Ok(Session {
             id: header.id,
-            started_unix_ms: header.started_unix_ms,
+            started_unix_ms,
             state: header.state,
             tags: header.tags,
             command: header.command,
@@ -305,10 +285,7 @@ impl StreamingReader {
             metrics: header.metrics,
             environment: header.environment,
             origin: header.origin,
-            calibration: header.calibration.map(|counts| NoiseCalibration {
-                started_unix_ms: header.started_unix_ms,
-                ..counts
-            }),
+            calibration: calibration.map(|counts| NoiseCalibration { started_unix_ms, ..counts }),
             machines: header.machines,
             ..Session::default()
         })
@@ -318,7 +295,7 @@ impl StreamingReader {
     ///
     /// # Errors
     /// Fails if the session is incomplete, or if it does not list the machine of one of its runs.
-    pub fn check_complete(&self) -> anyhow::Result<()> {
+    pub fn check_complete(&self) -> Result<()> {
         let Some((announced, header_line)) = self.announced else { return Ok(()) };
         if let Some(slot) = self.stray {
             bail!(
@@ -341,11 +318,18 @@ impl StreamingReader {
 
 impl InternedNames {
     /// Converts a line into a run.
-    pub fn convert_run(&mut self, line: RunLine<'_>) -> Run {
-        let case = Case::new(line.benchmark, line.parameters.into_owned());
+    pub(crate) fn convert_run(&mut self, line: RunLine<'_>) -> Run {
+        let case = self.intern_case(Case::new(line.benchmark, line.parameters.into_owned()));
+        let variant = self.intern_name(&line.variant);
+        let samples = line.samples.into_iter().map(|sample| Sample {
+            metric: self.intern_name(&sample.metric),
+            value: sample.value.0,
+            elapsed_ns: sample.elapsed_ns,
+            iterations: sample.iterations.map(|number| number.0),
+        });
         Run {
-            case: self.intern_case(case),
-            variant: self.intern_name(&line.variant),
+            case,
+            variant,
             slot: line.slot,
             block: line.block,
             build: line.build,
@@ -355,16 +339,7 @@ impl InternedNames {
             kernel_stats: line.kernel_stats,
             rejected_by: line.rejected_by.map(Cow::into_owned),
             machine: line.machine,
-            samples: line
-                .samples
-                .into_iter()
-                .map(|sample| Sample {
-                    metric: self.intern_name(&sample.metric),
-                    value: sample.value.0,
-                    elapsed_ns: sample.elapsed_ns,
-                    iterations: sample.iterations.map(|number| number.0),
-                })
-                .collect(),
+            samples: samples.collect(),
             notes: line.notes.into_owned(),
             load: line.load.map(|load| load.get().into()),
         }
@@ -380,7 +355,8 @@ impl InternedNames {
         same_id[same_id.len() - 1].clone()
     }
 
-    fn intern_name(&mut self, name: &str) -> Arc<str> {
+    /// Returns the shared copy of a name.
+    pub fn intern_name(&mut self, name: &str) -> Arc<str> {
         if let Some(interned) = self.names.get(name) {
             return interned.clone();
         }
@@ -391,7 +367,7 @@ impl InternedNames {
 }
 
 /// Parses one line. Error messages omit the parser's line number, which is always 1.
-fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
+fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let message = error.to_string();
         let reason = message.split(" at line 1 column").next();

@@ -10,9 +10,7 @@ use super::load_report::NS_PER_SECOND;
 use super::session_builder::{ImportedProcess, InputFile, SessionBuilder, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Context, Result, ensure};
-use speedwell_model::{
-    Case, Environment, FailureCause, Metric, ParameterValue, Sample, Session, SteadyRule,
-};
+use speedwell_model::{Case, FailureCause, Metric, ParameterValue, Sample, Session, SteadyRule};
 
 const TIMES_KEY: &str = "wallclock_times";
 
@@ -52,14 +50,12 @@ pub fn read(file: &InputFile<'_>, _: &mut Vec<String>) -> Result<Vec<Session>> {
                     ..value_sample(&metric, 1.0 / seconds)
                 })
             });
-            let process = ImportedProcess {
-                samples: samples.collect::<Result<_>>()?,
-                ..ImportedProcess::default()
-            };
+            let samples = samples.collect::<Result<_>>()?;
+            let process = ImportedProcess { samples, ..ImportedProcess::default() };
             imported.add_run(case.clone(), process);
         }
     }
-    let mut session = imported.into_session(file.label, Environment::default(), None)?;
+    let mut session = imported.into_session(file.label)?;
     session.design.steady = Some(SteadyRule::default());
     Ok(vec![session])
 }

@@ -58,7 +58,8 @@ pub struct FileFormat {
     pub read: ReadFn,
 }
 
-/// Reads a file; adds warnings about dropped content to the last argument.
+/// Reads a file; adds remarks about dropped content, which do not name the file, to the last
+/// argument.
 pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
 const fn format(
@@ -67,13 +68,6 @@ const fn format(
     read: ReadFn,
 ) -> FileFormat {
     FileFormat { name, recognizes, read }
-}
-
-/// Reads a file that is a single session, with a function of the label, the bytes and the warnings.
-macro_rules! single {
-    ($read:expr) => {
-        |file, warnings| $read(file.label, file.bytes, warnings).map(|session| vec![session])
-    };
 }
 
 /// All formats. The first format that recognizes a file reads it. JSON formats of other programs
@@ -98,13 +92,9 @@ pub const FORMATS: &[FileFormat] = &[
     format("github-action-benchmark data.js", action_benchmark::recognizes, action_benchmark::read),
     format("bencher JSON", bencher::recognizes, bencher::read),
     format("hyperfine JSON", |file| file.begins_with_key("results"), hyperfine::read),
-    format(
-        "autocannon JSON",
-        http_tools::recognizes_autocannon,
-        single!(http_tools::read_autocannon),
-    ),
-    format("oha JSON", http_tools::recognizes_oha, single!(http_tools::read_oha)),
-    format("speedwell load JSON", load_session::recognizes, single!(load_session::read)),
+    format("autocannon JSON", http_tools::recognizes_autocannon, http_tools::read_autocannon),
+    format("oha JSON", http_tools::recognizes_oha, http_tools::read_oha),
+    format("speedwell load JSON", load_session::recognizes, load_session::read),
     format("Bencher Metric Format JSON", bencher::recognizes_metrics, bencher::read_metrics),
     format("Speedwell JSON lines", is_json_lines, |file, _| {
         json_lines::read(require_utf8(file.bytes)?)
@@ -118,12 +108,12 @@ pub const FORMATS: &[FileFormat] = &[
     format("Catch2 XML", suites::recognizes_catch2, |file, warnings| {
         suites::read_with(file, catch2::read, warnings)
     }),
-    format("ab output", ab::recognizes, single!(ab::read)),
-    format("ab -e CSV", ab::recognizes_percentages, single!(ab::read_percentages)),
-    format("ab -g TSV", ab::recognizes_requests, single!(ab::read_requests)),
-    format("wrk or h2load output", http_tools::recognizes_text, single!(http_tools::read_text)),
-    format("hey or oha output", http_tools::recognizes_hey_oha, single!(http_tools::read_hey_oha)),
-    format("HdrHistogram log", hdr_log::recognizes, single!(hdr_log::read)),
+    format("ab output", ab::recognizes, ab::read),
+    format("ab -e CSV", ab::recognizes_percentages, ab::read_percentages),
+    format("ab -g TSV", ab::recognizes_requests, ab::read_requests),
+    format("wrk or h2load output", http_tools::recognizes_text, http_tools::read_text),
+    format("hey or oha output", http_tools::recognizes_hey_oha, http_tools::read_hey_oha),
+    format("HdrHistogram log", hdr_log::recognizes, hdr_log::read),
     format("go test -bench output", go_bench::recognizes, go_bench::read),
     format("divan output", suites::recognizes_divan, suites::read_divan),
     format("#[bench] output", suites::recognizes_libtest, suites::read_libtest),
@@ -157,7 +147,8 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
     read_with_warnings(label, bytes, &mut Vec::new())
 }
 
-/// Reads results like [`read`], and adds warnings about dropped content to `warnings`.
+/// Reads results like [`read`], and adds warnings about dropped content to `warnings`. Each warning
+/// begins with `label`.
 ///
 /// # Errors
 /// Fails like [`read`].
@@ -166,26 +157,29 @@ pub fn read_with_warnings(
     bytes: &[u8],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
-    read_input(&InputFile::new(label, bytes), warnings)
+    let mut remarks = Vec::new();
+    let sessions = read_input(&InputFile::new(label, bytes), &mut remarks);
+    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    sessions
 }
 
-/// Reads results like [`read_with_warnings`]. `input` also contains the directions of metrics that
-/// the user stated.
+/// Reads results. `input` also contains the directions of metrics that the user stated. Adds
+/// remarks about dropped content, which do not name the file, to `remarks`.
 ///
 /// # Errors
 /// Fails like [`read`].
-pub fn read_input(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    read_as_format(detect_format(input.bytes), input, warnings)
+pub fn read_input(input: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    read_as_format(detect_format(input.bytes), input, remarks)
 }
 
-/// Reads results in the format that [`detect_format`] returned.
+/// Reads results like [`read_input`], in the format that [`detect_format`] returned.
 ///
 /// # Errors
 /// Fails like [`read`].
 pub fn read_as_format(
     format: Option<&FileFormat>,
     input: &InputFile<'_>,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let label = input.label;
     let unpacked = match unpack(input.bytes, MAX_UNPACKED_BYTES) {
@@ -205,7 +199,7 @@ pub fn read_as_format(
         };
         bail!("'{label}' {}\nhint: {hint}", diagnosis.found);
     };
-    (format.read)(&InputFile { bytes, ..*input }, warnings)
+    (format.read)(&InputFile { bytes, ..*input }, remarks)
         .and_then(|sessions| validate_names(&sessions).map(|()| sessions))
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
 }

@@ -3,12 +3,10 @@
 //! Decides the names of cases and metrics, so that reports of different tools can be compared. This
 //! module knows nothing about file formats. Start at [`LoadReport`].
 
-use super::session_builder::{ImportedProcess, SessionBuilder};
+use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::{http_output, to_sentence};
 use anyhow::Result;
-use speedwell_model::{
-    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
-};
+use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Session};
 
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
@@ -57,16 +55,18 @@ pub struct LoadReport {
 }
 
 impl LoadReport {
-    /// Converts the report into a session with one run. Adds messages for the user to `warnings`.
+    /// Converts the report into a session with one run. Adds messages for the user to `remarks`.
     ///
     /// # Errors
     /// Fails if the report has no values.
-    pub fn into_session(self, label: &str, warnings: &mut Vec<String>) -> Result<Session> {
+    pub fn into_sessions(
+        self,
+        file: &InputFile<'_>,
+        remarks: &mut Vec<String>,
+    ) -> Result<Vec<Session>> {
         let mut imported = SessionBuilder::default();
-        let mut remarks = Vec::new();
-        self.add_to(&mut imported, &mut remarks);
-        warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-        imported.into_session(label, Environment::default(), None)
+        self.add_to(&mut imported, remarks);
+        Ok(vec![imported.into_session(file.label)?])
     }
 
     /// Adds the report as one run, because a load test is one process. If requests failed and none
@@ -116,12 +116,8 @@ impl LoadReport {
                 remarks.push(remark);
             }
         }
-        let process = ImportedProcess {
-            wall_ns: self.elapsed_ns.unwrap_or_default(),
-            samples,
-            notes: self.notes(),
-        };
-        imported.add_run(case, process);
+        let (wall_ns, notes) = (self.elapsed_ns.unwrap_or_default(), self.notes());
+        imported.add_run(case, ImportedProcess { wall_ns, samples, notes });
     }
 
     fn notes(&self) -> Vec<String> {

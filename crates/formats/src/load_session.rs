@@ -13,7 +13,7 @@
 
 use crate::foreign::json::{self, JsonContent};
 use crate::load_report::{LoadReport, percentile_metric};
-use crate::session_builder::{ONLY_VARIANT, SessionBuilder};
+use crate::session_builder::{InputFile, ONLY_VARIANT, SessionBuilder};
 use anyhow::{Context, Result, bail, ensure};
 use indexmap::IndexSet;
 use serde::Deserialize;
@@ -23,29 +23,27 @@ use speedwell_model::load::latency::{
 use speedwell_model::load::measurement::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::{
-    Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
-    Variant,
+    FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState, Variant,
 };
 use std::sync::Arc;
 
 /// Builds a session from loads, in the order of their execution. `label` is the user's name for
-/// these loads. The caller fills in command line, tags, environment, order and seed.
+/// these loads. The caller fills in command line, tags, environment, order and seed. Adds messages
+/// for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if there are no loads.
-pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
+pub fn load_session(label: &str, loads: &[LoadRun], remarks: &mut Vec<String>) -> Result<Session> {
     let mut imported = SessionBuilder::default();
     let variants = LoadVariants::from_loads(loads);
     let mut ordered: Vec<&LoadRun> = loads.iter().collect();
     ordered.sort_by_key(|load| load.slot);
-    let mut remarks = Vec::new();
     for load in &ordered {
-        add_load(load, variants.as_ref(), &mut imported, &mut remarks)?;
+        add_load(load, variants.as_ref(), &mut imported, remarks)?;
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let first_ms = loads.iter().map(|load| load.measured.began_epoch_ms).min();
-    let began = first_ms.and_then(|ms| i64::try_from(ms).ok());
-    let mut session = imported.into_session(label, Environment::default(), began)?;
+    imported.started_unix_ms = first_ms.and_then(|ms| i64::try_from(ms).ok());
+    let mut session = imported.into_session(label)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
     session.state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };
     if let Some(LoadVariants { labels, .. }) = &variants {
@@ -100,8 +98,9 @@ fn add_load(
     }
     if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
-        let reason = "no request succeeded".to_owned();
-        imported.add_failure(&case, FailureCause::Invalid { reason }, replay_command(load));
+        // The replay contains only the address, because the other options are unknown here.
+        let replay = format!("speedwell load {}", speedwell_model::quote(&load.url));
+        imported.add_failure(&case, FailureCause::invalid("no request succeeded"), replay);
         return Ok(());
     }
     report.add_to(imported, remarks);
@@ -110,19 +109,12 @@ fn add_load(
     run.variant = variants.map_or(ONLY_VARIANT, |_| load.label.as_str()).into();
     (run.slot, run.block) = (load.slot, load.round);
     run.started_unix_ms = i64::try_from(load.measured.began_epoch_ms).unwrap_or(0);
-    let warnings = load.warnings.iter();
-    run.notes.extend(warnings.cloned());
+    run.notes.extend_from_slice(&load.warnings);
     let mut stored = load.clone();
     // Per-request rows belong in a separate file, not in every copy of a session.
     stored.measured.rows.clear();
     run.load = Some(Arc::from(serde_json::to_string(&stored)?));
     Ok(())
-}
-
-/// Returns a command that repeats the load. It contains only the address, because the other options
-/// are unknown here.
-fn replay_command(load: &LoadRun) -> String {
-    format!("speedwell load {}", speedwell_model::quote(&load.url))
 }
 
 /// The part of a load report's JSON that is read.
@@ -151,9 +143,9 @@ pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
 ///
 /// # Errors
 /// Fails like [`read_loads`].
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let session = load_session(label, &read_loads(bytes)?, warnings)?;
-    Ok(Session { state: SessionState::Imported, ..session })
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let session = load_session(file.label, &read_loads(file.bytes)?, remarks)?;
+    Ok(vec![Session { state: SessionState::Imported, ..session }])
 }
 
 /// Percentiles that become metrics, in percent and in millionths.
@@ -205,10 +197,8 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         others.extend(time_metrics("response", &all_requests.response, is_shown));
         others.extend(time_metrics("lag", &open.lag, |_| true));
     }
-    report.others = others
-        .into_iter()
-        .map(|(name, ns)| (Metric::new(name, "ns", MetricDirection::Lower), ns))
-        .collect();
+    let metric = |(name, ns): (String, f64)| (Metric::new(name, "ns", MetricDirection::Lower), ns);
+    report.others = others.into_iter().map(metric).collect();
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let bandwidth = Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let received = counts.bytes.received as f64 / seconds;
@@ -337,9 +327,7 @@ fn format_stage(stage: &StageFacts) -> String {
 /// schedules or in the numbers of their stages.
 pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut remaining = parts.into_iter();
-    let Some(mut merged) = remaining.next() else {
-        bail!("there are no loads to merge");
-    };
+    let Some(mut merged) = remaining.next() else { bail!("there are no loads to merge") };
     for part in remaining {
         ensure!(
             part.url == merged.url,

@@ -5,7 +5,7 @@
 //! even for files that do not exist yet. This module knows nothing about command lines: callers
 //! pass the files that a command writes. Start at [`OutputFile`].
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -116,7 +116,7 @@ fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// Fails if two outputs are the same file; the message names both.
-pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
+pub fn refuse_same(outputs: &[OutputFile]) -> Result<()> {
     for (index, output) in outputs.iter().enumerate() {
         let earlier = outputs[..index]
             .iter()
@@ -137,7 +137,7 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails like [`refuse_file`].
-pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow::Result<()> {
+pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> Result<()> {
     refuse_names(outputs, names_in(word), folder)
 }
 
@@ -145,7 +145,7 @@ fn refuse_names<'n>(
     outputs: &[OutputFile],
     names: impl IntoIterator<Item = &'n str>,
     folder: &Path,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let mut files = names.into_iter().map(|name| folder.join(name)).filter(|path| path.is_file());
     files.try_for_each(|path| refuse_file(outputs, &path))
 }
@@ -156,7 +156,7 @@ fn refuse_names<'n>(
 /// # Errors
 /// Fails if an output would replace an input (the message names both), or the definition file
 /// cannot be read.
-pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
+pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> Result<()> {
     if let Some(output) = outputs.iter().find(|output| output.writes(input)) {
         bail!(
             "'{}' would overwrite the input '{}'\nhint: name another file",
@@ -184,10 +184,8 @@ fn names_in(word: &str) -> Vec<&str> {
     }
     let mut names = vec![word];
     for part in word.split([' ', '\t', '\n', ';', '|', '<', '>', '&', '(', ')', '\'', '"', '`']) {
-        let starts = part
-            .char_indices()
-            .filter(|(_, char)| "=@:,".contains(*char))
-            .map(|(index, char)| index + char.len_utf8());
+        let starts = part.char_indices().filter(|(_, char)| "=@:,".contains(*char));
+        let starts = starts.map(|(index, char)| index + char.len_utf8());
         let ends =
             part.char_indices().filter(|(_, char)| "[:,".contains(*char)).map(|(index, _)| index);
         let starts: Vec<usize> = [0].into_iter().chain(starts).take(MAX_POSITIONS).collect();

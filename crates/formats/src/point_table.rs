@@ -20,6 +20,9 @@ use speedwell_model::{Case, CodeOrigin, Environment, Metric, Session};
 use std::collections::HashSet;
 use std::path::Path;
 
+/// Name of the format in the ids of sessions.
+const FORMAT: &str = "points over time";
+
 /// Cell separators, in the order in which they are tried until a header has the required columns.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
@@ -36,14 +39,13 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// Reads a whole table. Rows with the same time, commit, branch and machine form a session. Adds
-/// messages about dropped content to `warnings`.
+/// messages about dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if no row can be read (the message names the line of the first error), a quote is not
 /// closed, or the direction of a metric is unknown.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = require_utf8(file.bytes)?;
-    let mut remarks = Vec::new();
     let (complete_lines, last_line) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
     if !last_line.trim().is_empty() {
         let cut = "its last line has no newline and was left out; it may be cut short";
@@ -54,7 +56,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut rows = parse_rows(complete_lines, columns.separator)?.split_off(1);
     let mut left_out = DroppedEntries::default();
     rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());
-    columns.classify_columns(&rows, &mut remarks);
+    columns.classify_columns(&rows, remarks);
     let mut table = TableReader {
         metrics: (columns.metrics.iter())
             .map(|column| {
@@ -79,7 +81,6 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         1 => Some("1 cell without a number was left out".to_owned()),
         count => Some(format!("{count} cells without a number were left out")),
     });
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     build_sessions(points, &table.keys, &table.metrics, file.label)
 }
 
@@ -87,18 +88,17 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// column, they become different cases. Rows that do not differ become runs of the same case.
 fn build_sessions(
     mut points: Vec<ListedResult<RowValues>>,
-    keys: &IndexMap<[String; 5], PointKey>,
+    keys: &IndexMap<String, PointKey>,
     metrics: &[Metric],
     label: &str,
 ) -> Result<Vec<Session>> {
     add_distinguishing_parameters(&mut points);
-    let mut sessions_of_file = FileSessions::new("points over time");
+    let mut sessions_of_file = FileSessions::new(FORMAT);
     for point in points.into_iter().filter(|point| !point.content.is_empty()) {
         let imported = sessions_of_file.session_for(keys[point.measurement].clone());
-        let samples = point
-            .content
-            .into_iter()
-            .map(|(metric, value)| imported.metric_sample(metrics[metric].clone(), value));
+        let values = point.content.into_iter();
+        let samples =
+            values.map(|(metric, value)| imported.metric_sample(metrics[metric].clone(), value));
         let process = ImportedProcess { samples: samples.collect(), ..ImportedProcess::default() };
         imported.add_run(point.case, process);
     }
@@ -287,8 +287,8 @@ type RowValues = Vec<(usize, f64)>;
 struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
-    /// All points, by the facts that identify them.
-    keys: IndexMap<[String; 5], PointKey>,
+    /// All points, by the ids of their sessions.
+    keys: IndexMap<String, PointKey>,
     /// Number of cells without a number.
     missing_cells: usize,
     left_out: DroppedEntries,
@@ -372,15 +372,7 @@ impl TableReader {
     /// Returns the index of a point. All rows with the same time, revision, branch and machine
     /// share this index.
     fn point_index(&mut self, key: PointKey) -> usize {
-        let machine = key.environment.machine.clone();
-        let facts = [
-            key.suite.clone(),
-            key.key.clone(),
-            key.origin.revision.clone(),
-            key.origin.branch.clone().unwrap_or_default(),
-            machine.unwrap_or_default(),
-        ];
-        let entry = self.keys.entry(facts);
+        let entry = self.keys.entry(key.session_id(FORMAT));
         let index = entry.index();
         entry.or_insert(key);
         index
@@ -528,8 +520,8 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "'out/join.csv': the column 'note' contains no numbers and was left out",
-                "'out/join.csv': 1 cell without a number was left out"
+                "the column 'note' contains no numbers and was left out",
+                "1 cell without a number was left out"
             ]
         );
     }
@@ -570,8 +562,7 @@ mod tests {
             ("2026-01-31,,5", "line 3: the commit is missing"),
             ("soon,c2,5", "line 3: cannot parse time 'soon'"),
         ] {
-            let expected =
-                format!("'out/join.csv': an entry that cannot be read was left out: {mistake}");
+            let expected = format!("an entry that cannot be read was left out: {mistake}");
             assert_eq!(error_message(row), expected);
         }
         // After an unclosed quote, no later line can be parsed.
@@ -614,9 +605,7 @@ mod tests {
         assert_eq!(found, [None, None]);
         assert_eq!(
             warnings,
-            [
-                "'out/join.csv': the column 'ops' was left out: its commas may separate thousands or decimals"
-            ]
+            ["the column 'ops' was left out: its commas may separate thousands or decimals"]
         );
     }
 

@@ -26,12 +26,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
     file.has_key(1, "benchmarks") && file.has_key(3, "runs")
 }
 
-/// Reads a whole file. Adds messages about dropped content to `warnings`.
+/// Reads a whole file. Adds messages about dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing, unknown or of the wrong type. The message
 /// names the value.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     if let Some(version) = root.get("version") {
@@ -46,23 +46,16 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         let inner = [benchmark.get("metadata"), root.get("metadata")];
         let name = find_metadata(&inner, "name")
             .with_context(|| format!("the name of '{}' is missing", benchmark.location()))?;
-        listed.push(ListedResult {
-            measurement: 0,
-            case: Case::new(name.text()?, Vec::new()),
-            metric: String::new(),
-            details: read_details(benchmark.get("metadata")),
-            content: benchmark,
-        });
+        let case = Case::new(name.text()?, Vec::new());
+        let details = read_details(benchmark.get("metadata"));
+        listed.push(ListedResult { details, ..ListedResult::new(case, benchmark) });
     }
-    let mut remarks = Vec::new();
-    let listed = distinguish_results(listed, &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     let mut imported = SessionBuilder::default();
-    for result in listed {
+    for result in distinguish_results(listed, remarks)? {
         add_benchmark(&result.content, &result.case, root.get("metadata"), &mut imported)?;
     }
-    let environment = read_environment(root.get("metadata"))?;
-    Ok(vec![imported.into_session(file.label, environment, None)?])
+    imported.environment = read_environment(root.get("metadata"))?;
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Parses the output of pyperf; returns one result for each run of a benchmark.
@@ -125,12 +118,8 @@ fn add_benchmark(
             samples.push(imported.metric_sample(metric, memory.number()?));
         }
         let duration = find_metadata(&metadata[..1], "duration").map(|node| node.number());
-        let process = ImportedProcess {
-            wall_ns: duration.transpose()?.unwrap_or_default() * NS_PER_SECOND,
-            samples,
-            notes: Vec::new(),
-        };
-        imported.add_run(case.clone(), process);
+        let wall_ns = duration.transpose()?.unwrap_or_default() * NS_PER_SECOND;
+        imported.add_run(case.clone(), ImportedProcess { wall_ns, samples, notes: Vec::new() });
     }
     Ok(())
 }

@@ -47,12 +47,15 @@ pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
 /// runs are added.
 #[derive(Debug, Default)]
 pub struct SessionBuilder {
+    /// Environment of the measurement.
+    pub environment: Environment,
+    /// Start of the measurement, in milliseconds since the Unix epoch. If it is unknown, the session
+    /// starts now.
+    pub started_unix_ms: Option<i64>,
     /// Metrics by their names, which all samples share.
     metrics: IndexMap<Arc<str>, Metric>,
     /// All cases by id, with the number of their runs.
     cases: HashMap<String, (Arc<Case>, u32)>,
-    /// Name of the only variant, which all runs share.
-    variant: Option<Arc<str>>,
     runs: Vec<Run>,
     failures: Vec<StepFailure>,
 }
@@ -72,8 +75,8 @@ impl SessionBuilder {
     /// Declares a metric and returns its name, which all samples share. The first metric is
     /// primary.
     pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
-        if let Some(name) = self.metric_name(&metric.name) {
-            return name;
+        if let Some((name, _)) = self.metrics.get_key_value(metric.name.as_str()) {
+            return name.clone();
         }
         let name: Arc<str> = metric.name.as_str().into();
         self.metrics.insert(name.clone(), metric);
@@ -83,11 +86,6 @@ impl SessionBuilder {
     /// Declares a metric, and creates a sample of it with a value only.
     pub fn metric_sample(&mut self, metric: Metric, value: f64) -> Sample {
         value_sample(&self.declare_metric(metric), value)
-    }
-
-    /// Returns the shared name of a metric that was declared before.
-    pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
-        self.metrics.get_key_value(name).map(|(name, _)| name.clone())
     }
 
     /// Adds a run.
@@ -102,12 +100,7 @@ impl SessionBuilder {
             wall_ns: process.wall_ns as u64,
             samples: process.samples,
             notes: process.notes,
-            ..Run::empty(
-                case.clone(),
-                self.variant.get_or_insert_with(|| ONLY_VARIANT.into()).clone(),
-                slot,
-                block,
-            )
+            ..Run::empty(case.clone(), ONLY_VARIANT, slot, block)
         });
     }
 
@@ -136,22 +129,16 @@ impl SessionBuilder {
         self.runs.is_empty() && self.failures.is_empty()
     }
 
-    /// Builds the session. `label` is the user's name for the file; without `started_unix_ms`, the
-    /// session starts now.
+    /// Builds the session. `label` is the user's name for the file.
     ///
     /// # Errors
     /// Fails if nothing was added, or a value is invalid.
-    pub fn into_session(
-        self,
-        label: &str,
-        environment: Environment,
-        started_unix_ms: Option<i64>,
-    ) -> Result<Session> {
+    pub fn into_session(self, label: &str) -> Result<Session> {
         ensure!(!self.is_empty(), "it contains no results");
         self.validate_values()?;
-        let session = Session {
+        let mut session = Session {
             metrics: self.metrics.into_values().collect(),
-            environment,
+            environment: self.environment,
             runs: self.runs,
             failures: self.failures,
             ..empty_session(
@@ -160,10 +147,8 @@ impl SessionBuilder {
                 self.cases.values().map(|(_, runs)| *runs).max(),
             )
         };
-        Ok(Session {
-            started_unix_ms: started_unix_ms.unwrap_or(session.started_unix_ms),
-            ..session
-        })
+        session.started_unix_ms = self.started_unix_ms.unwrap_or(session.started_unix_ms);
+        Ok(session)
     }
 
     /// Rejects values that became infinite when they were converted to the unit of their metric.
@@ -218,9 +203,7 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// # Errors
 /// Fails if there are no sessions, or if two sessions have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
-    let Some((first, _)) = sessions.first() else {
-        bail!("'{label}' contains no results");
-    };
+    let Some((first, _)) = sessions.first() else { bail!("'{label}' contains no results") };
     let ids: Vec<&str> = sessions.iter().map(|(session, _)| session.id.as_str()).collect();
     let mut merged = Session {
         id: ids.join("+"),
@@ -502,7 +485,7 @@ pub struct PointKey {
 
 impl PointKey {
     /// Returns the id of the session, derived from these facts and `format`.
-    fn session_id(&self, format: &str) -> String {
+    pub fn session_id(&self, format: &str) -> String {
         let machine = self.environment.machine.as_deref();
         let branch = self.origin.branch.as_deref();
         let facts = [
@@ -533,7 +516,7 @@ pub fn part_id(id: &str, part: u32) -> String {
 #[derive(Debug)]
 pub struct FileSessions {
     format: &'static str,
-    sessions: IndexMap<String, (PointKey, SessionBuilder)>,
+    sessions: IndexMap<String, (CodeOrigin, SessionBuilder)>,
 }
 
 impl FileSessions {
@@ -545,8 +528,11 @@ impl FileSessions {
     /// Returns the session for these facts, creating it if needed.
     pub fn session_for(&mut self, key: PointKey) -> &mut SessionBuilder {
         let id = key.session_id(self.format);
-        let entry = self.sessions.entry(id);
-        &mut entry.or_insert_with(|| (key, SessionBuilder::default())).1
+        let PointKey { origin, environment, started_unix_ms, .. } = key;
+        let new = || {
+            (origin, SessionBuilder { environment, started_unix_ms, ..SessionBuilder::default() })
+        };
+        &mut self.sessions.entry(id).or_insert_with(new).1
     }
 
     /// Returns all non-empty sessions. `label` is the user's name for the file.
@@ -555,10 +541,9 @@ impl FileSessions {
     /// Fails if no session has results, or a value is invalid.
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
         let non_empty = self.sessions.into_iter().filter(|(_, (_, imported))| !imported.is_empty());
-        let session = |(id, (key, imported)): (String, (PointKey, SessionBuilder))| {
-            let session = imported.into_session(label, key.environment, key.started_unix_ms)?;
-            let origin = Some(key.origin).filter(|origin| !origin.revision.is_empty());
-            Ok(Session { id, origin, ..session })
+        let session = |(id, (origin, imported)): (String, (CodeOrigin, SessionBuilder))| {
+            let origin = Some(origin).filter(|origin| !origin.revision.is_empty());
+            Ok(Session { id, origin, ..imported.into_session(label)? })
         };
         let sessions: Vec<Session> = non_empty.map(session).collect::<Result<_>>()?;
         ensure!(!sessions.is_empty(), "it contains no results");

@@ -7,11 +7,10 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, SessionBuilder};
-use crate::foreign::file_beginning;
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, jmh, pytest_benchmark, rust};
 use anyhow::Result;
-use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Metric, Session};
+use speedwell_model::{Case, FailureCause, MeasuredProgram, Metric, Session};
 use std::sync::Arc;
 
 /// Name of the format of criterion's `sample.json`.
@@ -30,13 +29,12 @@ pub fn recognizes_criterion(file: &JsonContent<'_>) -> bool {
 
 /// Returns whether the data are output of Rust's built-in benchmarks.
 pub fn recognizes_libtest(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    text.lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
+    file.beginning().lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
 }
 
 /// Returns whether the data are output of divan.
 pub fn recognizes_divan(file: &JsonContent<'_>) -> bool {
-    rust::has_divan_header(&String::from_utf8_lossy(file_beginning(file.bytes)))
+    rust::has_divan_header(&file.beginning())
 }
 
 /// Returns whether the data are pytest-benchmark JSON.
@@ -51,31 +49,31 @@ pub fn recognizes_vitest(file: &JsonContent<'_>) -> bool {
 
 /// Returns whether the data are Catch2 XML.
 pub fn recognizes_catch2(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
+    let text = file.beginning();
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
 /// Reads a file with `parse`, for formats in which a file contains the results of a single process.
-/// Adds messages for the user to `warnings`.
+/// Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if `parse` does, or if there are no results.
 pub fn read_with(
     file: &InputFile<'_>,
     parse: impl FnOnce(&[u8]) -> Result<Vec<ReportedResult>>,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
-    build_session(file, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, SessionBuilder::default(), remarks)
 }
 
-/// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `warnings`.
+/// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JMH JSON; the message names the location.
-pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read_jmh(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let benchmarks = jmh::read_forks(file.bytes)?.into_iter();
-    build_session(file, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, SessionBuilder::default(), remarks)
 }
 
 /// Names the benchmark of a session from a `sample.json` of criterion. `description` is the content
@@ -95,45 +93,43 @@ pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads output of Rust's built-in benchmarks. Adds messages for the user to `warnings`.
+/// Reads output of Rust's built-in benchmarks. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let sessions = read_with(file, rust::read_libtest, warnings)?;
+pub fn read_libtest(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
+    let sessions = read_with(file, rust::read_libtest, remarks)?;
     if rust::is_libtest_cut_short(file.bytes) {
-        warnings.push(format!(
-            "'{}': the line 'test result' is missing at the end, so results may be missing",
-            file.label
-        ));
+        remarks.push(
+            "the line 'test result' is missing at the end, so results may be missing".to_owned(),
+        );
     }
     Ok(sessions)
 }
 
-/// Reads output of divan. Adds messages for the user to `warnings`.
+/// Reads output of divan. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read_divan(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let mut results = rust::read_divan(file.bytes)?;
     let rows = results.len();
     results.retain(|result| result.cause.is_some() || !result.samples.is_empty());
     if results.len() < rows || rust::is_divan_cut_short(file.bytes) {
-        warnings
-            .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
+        remarks.push("its tree is incomplete, so results may be missing".to_owned());
     }
-    read_with(file, |_| Ok(results), warnings)
+    read_with(file, |_| Ok(results), remarks)
 }
 
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
-/// Adds messages for the user to `warnings`.
+/// Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or no benchmark can be read; the message names the location of
 /// the first error.
 pub fn read_pytest_benchmark(
     file: &InputFile<'_>,
-    warnings: &mut Vec<String>,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -145,40 +141,35 @@ pub fn read_pytest_benchmark(
         let name = node.text_of("fullname")?.unwrap_or_default();
         results.push(vec![ReportedResult { case: Some(Case::new(name, Vec::new())), ..reported }]);
     }
-    let remark = left_out.into_warning(results.is_empty())?;
-    warnings.extend(remark.map(|remark| format!("'{}': {remark}", file.label)));
+    remarks.extend(left_out.into_warning(results.is_empty())?);
     let machine = root.get("machine_info");
     let text =
         |key: &str| -> Option<String> { Some(machine.as_ref()?.text_of(key).ok()??.to_owned()) };
-    let mut environment = Environment { host: text("node"), ..Environment::default() };
-    environment.programs.extend(text("python_version").map(|version| MeasuredProgram {
+    let mut imported = SessionBuilder::default();
+    imported.environment.host = text("node");
+    imported.environment.programs.extend(text("python_version").map(|version| MeasuredProgram {
         variant: super::session_builder::ONLY_VARIANT.to_owned(),
         path: "python".into(),
         version: Some(version),
         ..MeasuredProgram::default()
     }));
-    let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
-    build_session(file, results.into_iter(), environment, began, warnings)
+    imported.started_unix_ms = root.text_of("datetime")?.and_then(super::point_table::parse_time);
+    build_session(file, results.into_iter(), imported, remarks)
 }
 
-/// Builds the session. Each item of `benchmarks` contains the results of one benchmark, one result
-/// per process.
+/// Adds the results to the session and builds it. Each item of `benchmarks` contains the results of
+/// one benchmark, one result per process.
 fn build_session(
     file: &InputFile<'_>,
     benchmarks: impl Iterator<Item = Vec<ReportedResult>>,
-    environment: Environment,
-    started_unix_ms: Option<i64>,
-    warnings: &mut Vec<String>,
+    mut imported: SessionBuilder,
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
-    let mut remarks = Vec::new();
-    let results =
-        distinguish_results(benchmarks.filter_map(list_benchmark).collect(), &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
-    let mut imported = SessionBuilder::default();
-    for ListedResult { case, content, .. } in results {
+    let listed = benchmarks.filter_map(list_benchmark).collect();
+    for ListedResult { case, content, .. } in distinguish_results(listed, remarks)? {
         content.into_iter().for_each(|process| add_process(&mut imported, &case, process));
     }
-    Ok(vec![imported.into_session(file.label, environment, started_unix_ms)?])
+    Ok(vec![imported.into_session(file.label)?])
 }
 
 /// Lists a benchmark with the results of its processes; `None` if there are none.
@@ -189,12 +180,10 @@ fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<Rep
     let name = || Case::new(first.name.as_deref().unwrap_or("criterion"), Vec::new());
     let metric = first.metrics.first().map_or(Metric::TIME, |metric| metric.name.as_str());
     Some(ListedResult {
-        measurement: 0,
-        case: first.case.clone().unwrap_or_else(name),
         // A benchmark of JMH has one result per mode, and modes are metrics.
         metric: metric.to_owned(),
         details: first.details.clone(),
-        content: processes,
+        ..ListedResult::new(first.case.clone().unwrap_or_else(name), processes)
     })
 }
 
@@ -209,11 +198,8 @@ fn add_process(imported: &mut SessionBuilder, case: &Case, result: ReportedResul
         imported.declare_metric(metric);
     }
     let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
-    let process = ImportedProcess {
-        wall_ns: elapsed.map(|ns| ns as f64).sum(),
-        samples: result.samples,
-        notes: result.notes,
-    };
+    let wall_ns = elapsed.map(|ns| ns as f64).sum();
+    let process = ImportedProcess { wall_ns, samples: result.samples, notes: result.notes };
     imported.add_run(case.clone(), process);
 }
 

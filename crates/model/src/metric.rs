@@ -15,6 +15,8 @@ pub enum MetricDirection {
     Unknown,
 }
 
+name_variants!(MetricDirection: Higher = "higher", Lower = "lower", Unknown = "unknown");
+
 /// A named quantity. Harnesses declare metrics; there is no central list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {

@@ -30,6 +30,9 @@ pub enum SessionState {
     Imported,
 }
 
+name_variants!(SessionState: Running = "running", Complete = "complete",
+    Interrupted = "interrupted", Imported = "imported");
+
 /// The results of one measuring invocation, or of one imported file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {

@@ -348,18 +348,14 @@ impl FileWarnings {
     /// Maximum number of files named in one warning.
     const MAX_NAMED_FILES: usize = 2;
 
-    /// Adds a warning about the file `label`. Removes the label from the warning, so that equal
-    /// warnings about several files are printed once.
-    pub fn add_warning(&mut self, label: &str, warning: &str) {
-        let text_of_file = warning.strip_prefix(&format!("'{label}': "));
-        let files = self.0.entry(text_of_file.unwrap_or(warning).to_owned()).or_default();
-        files.extend(text_of_file.map(|_| label.to_owned()));
+    /// Adds a warning about the file `label`. Equal warnings about several files are printed once.
+    pub fn add_warning(&mut self, label: &str, warning: String) {
+        self.0.entry(warning).or_default().push(label.to_owned());
     }
 
     /// Returns each warning once, with the files that it is about.
     fn warning_texts(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(|(text, files)| match &files[..] {
-            [] => text.clone(),
             [file] => format!("'{file}': {text}"),
             [first, second] => format!("'{first}' and '{second}': {text}"),
             files => {
@@ -400,7 +396,7 @@ fn read_file(
     if format.is_some_and(|format| format.name == CRITERION_JSON) {
         name_criterion_benchmarks(path, &mut sessions)?;
     }
-    warnings.iter().for_each(|warning| file_warnings.add_warning(&label, warning));
+    warnings.into_iter().for_each(|warning| file_warnings.add_warning(&label, warning));
     Ok(sessions)
 }
 
@@ -545,9 +541,11 @@ fn read_asv_machine(
         match asv::read_file(&input, &metadata, &mut warnings) {
             Ok(session) => sessions.push(session),
             // asv skips unreadable files, too, because an interrupt may leave a partial file.
-            Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
+            Err(error) => warnings.push(format!("skipped the file: {error:#}")),
         }
-        warnings.iter().for_each(|warning| file_warnings.add_warning(&label, warning));
+        for warning in warnings {
+            file_warnings.add_warning(&label, warning);
+        }
     }
     // The files have no order of their own, so sort by commit date.
     sessions.sort_by_key(|session: &Session| {
@@ -630,13 +628,11 @@ mod tests {
     fn a_warning_shared_by_many_files_is_printed_once() {
         let mut file_warnings = FileWarnings::default();
         for file in ["a", "b", "c", "d"] {
-            file_warnings.add_warning(file, &format!("'{file}': a debug build"));
+            file_warnings.add_warning(file, "a debug build".to_owned());
         }
-        file_warnings.add_warning("b", "'b': has two dates");
-        file_warnings.add_warning("c", "of no file");
-        file_warnings.add_warning("d", "of no file");
+        file_warnings.add_warning("b", "has two dates".to_owned());
         let texts: Vec<String> = file_warnings.warning_texts().collect();
-        let expected = ["'a', 'b' and 2 more: a debug build", "'b': has two dates", "of no file"];
+        let expected = ["'a', 'b' and 2 more: a debug build", "'b': has two dates"];
         assert_eq!(texts, expected);
     }
 }

@@ -12,18 +12,17 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::changes::insert_change;
+use super::changes::{StoredChange, insert_change};
 use super::database::{Database, sql, sql_params};
-use super::lines::read_revision;
-use super::points::{PROJECT, upsert_revision, upsert_series};
-use super::read::{parse_direction, parse_state};
+use super::lines::{insert_line, read_revision};
+use super::points::{PROJECT, read_series_key, upsert_revision, upsert_series};
 use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
-use super::uploads::{SessionDigest, UploadReceipt, insert_upload};
+use super::uploads::{SessionDigest, UploadReceipt, UploadStatus, find_status, insert_upload};
 use super::{SessionByCases, Store};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
-use speedwell_model::{Metric, RecordedChange, Revision, Run, SeriesKey, Session, SessionState};
+use speedwell_model::{RecordedChange, Revision, Run, SeriesKey, Session};
 use std::io::{BufRead, Write};
 
 /// Version of the format. It is the only version that can be read: older ones were never released.
@@ -94,6 +93,7 @@ pub struct RestoreSummary {
 }
 
 /// Line-by-line reader of a backup.
+#[derive(Debug)]
 pub struct BackupLines<R> {
     reader: R,
     next: Option<String>,
@@ -110,7 +110,7 @@ impl<R: BufRead> BackupLines<R> {
     /// # Errors
     /// Fails if the input cannot be read, is not a backup, or was written by a newer or an
     /// unreleased version.
-    pub fn new(reader: R) -> anyhow::Result<BackupLines<R>> {
+    pub fn new(reader: R) -> Result<BackupLines<R>> {
         let mut lines =
             BackupLines { reader, next: None, number: 0, counts: [0; 2], has_ended: false };
         lines.advance_line()?;
@@ -134,20 +134,17 @@ impl<R: BufRead> BackupLines<R> {
         Ok(lines)
     }
 
-    fn advance_line(&mut self) -> anyhow::Result<()> {
+    fn advance_line(&mut self) -> Result<()> {
         let mut text = String::new();
-        loop {
+        while text.trim().is_empty() {
             text.clear();
             self.number += 1;
             if self.reader.read_line(&mut text)? == 0 {
-                self.next = None;
-                return Ok(());
-            }
-            if !text.trim().is_empty() {
-                self.next = Some(text);
-                return Ok(());
+                break;
             }
         }
+        self.next = Some(text).filter(|text| !text.is_empty());
+        Ok(())
     }
 
     /// Returns the next project and whether it is public; `None` at the end.
@@ -155,7 +152,7 @@ impl<R: BufRead> BackupLines<R> {
     /// # Errors
     /// Fails if the next line does not start a project, or if the end line is missing or its counts
     /// are wrong.
-    pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
+    pub fn next_project(&mut self) -> Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             ensure!(self.has_ended, "{}", self.incomplete_message("its last line is missing"));
             return Ok(None);
@@ -209,17 +206,11 @@ impl<R: BufRead> BackupLines<R> {
     }
 }
 
-impl<R> std::fmt::Debug for BackupLines<R> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "BackupLines(at {})", self.number)
-    }
-}
-
 /// Writes the first line of a backup.
 ///
 /// # Errors
 /// Fails if `out` cannot be written.
-pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
+pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> Result<()> {
     let version = BACKUP_VERSION;
     write_line(out, &BackupLine::Backup { version, made_unix_ms })
 }
@@ -228,11 +219,11 @@ pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Re
 ///
 /// # Errors
 /// Fails if `out` cannot be written.
-pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> anyhow::Result<()> {
+pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> Result<()> {
     write_line(out, &BackupLine::End { projects, sessions })
 }
 
-fn write_line(out: &mut dyn Write, line: &BackupLine) -> anyhow::Result<()> {
+fn write_line(out: &mut dyn Write, line: &BackupLine) -> Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     Ok(out.write_all(b"\n")?)
 }
@@ -247,7 +238,7 @@ impl Store {
         &self,
         (name, is_public): (&str, bool),
         out: &mut dyn Write,
-    ) -> anyhow::Result<usize> {
+    ) -> Result<usize> {
         let name = name.to_owned();
         write_line(out, &BackupLine::Project { name, is_public })?;
         self.read_snapshot(|file| {
@@ -256,14 +247,12 @@ impl Store {
                 write_line(out, &BackupLine::Row { table, values })
             })?;
             self.write_branch_lines(out)?;
-            let sql = sql!("SELECT number, state FROM session ORDER BY number");
-            let sessions: Vec<(i64, String)> =
+            let sql = sql!("SELECT number, state = 'running' FROM session ORDER BY number");
+            let sessions: Vec<(i64, bool)> =
                 file.query(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let mut count = 0;
-            for (number, state) in sessions {
-                if parse_state(&state)? == SessionState::Running
-                    && self.recorder_has_ended(number)? == Some(false)
-                {
+            for (number, is_running) in sessions {
+                if is_running && self.recorder_has_ended(number)? == Some(false) {
                     continue;
                 }
                 write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
@@ -278,7 +267,7 @@ impl Store {
         })
     }
 
-    fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn write_branch_lines(&self, out: &mut dyn Write) -> Result<()> {
         for branch in self.list_lines()? {
             let sql = sql!(
                 "SELECT id, tree, committed_unix_ms, subject, parents FROM branch_revision
@@ -286,8 +275,8 @@ impl Store {
                  WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
-                let parents =
-                    row.text_or_null(4)?.and_then(|parents| serde_json::from_str(parents).ok());
+                let parents: Option<&str> = row.get(4)?;
+                let parents = parents.and_then(|parents| serde_json::from_str(parents).ok());
                 Ok(Revision { parents: parents.unwrap_or_default(), ..read_revision(row)? })
             })?;
             write_line(out, &BackupLine::Branch { branch, revisions })?;
@@ -295,43 +284,25 @@ impl Store {
         Ok(())
     }
 
-    fn write_changes(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let numbers: Vec<i64> = self.query_rows(
-            sql!("SELECT number FROM change ORDER BY number"),
-            sql_params![],
-            |row| row.get(0),
-        )?;
+    fn write_changes(&self, out: &mut dyn Write) -> Result<()> {
+        let sql = sql!("SELECT number FROM change ORDER BY number");
+        let numbers: Vec<i64> = self.query_rows(sql, sql_params![], |row| row.get(0))?;
         for number in numbers {
-            let found = self.find_change(number)?;
-            let series = self.find_series(found.series)?;
+            let StoredChange { change, series, branch } = self.find_change(number)?;
+            let series = self.find_series(series)?;
             let sql = sql!("SELECT id FROM session WHERE number = $1");
-            let confirmed_by = found.change.confirmed_by;
-            let confirmed_by =
-                self.query_first(sql, sql_params![confirmed_by], |row| row.get(0))?;
-            write_line(
-                out,
-                &BackupLine::Change {
-                    series,
-                    branch: found.branch,
-                    change: found.change,
-                    confirmed_by,
-                },
-            )?;
+            let params = sql_params![change.confirmed_by];
+            let confirmed_by = self.query_first(sql, params, |row| row.get(0))?;
+            write_line(out, &BackupLine::Change { series, branch, change, confirmed_by })?;
         }
         Ok(())
     }
 
-    fn find_series(&self, number: i64) -> anyhow::Result<SeriesKey> {
+    fn find_series(&self, number: i64) -> Result<SeriesKey> {
         let sql =
             sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
-        let read = self.query_first(sql, sql_params![number], |row| {
-            let key = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
-            Ok(key)
-        })?;
-        let [case, variant, name, unit, better]: [String; 5] =
-            read.with_context(|| format!("series {number} does not exist"))?;
-        let better = parse_direction(&better, &name)?;
-        Ok(SeriesKey { case, variant, metric: Metric { name, unit, better } })
+        let key = self.query_first(sql, sql_params![number], |row| read_series_key(row, 0))?;
+        key.with_context(|| format!("series {number} does not exist"))
     }
 
     /// Restores the current project of a backup in one transaction. Existing sessions stay as they
@@ -342,7 +313,7 @@ impl Store {
     pub fn restore_project<R: BufRead>(
         &mut self,
         lines: &mut BackupLines<R>,
-    ) -> anyhow::Result<RestoreSummary> {
+    ) -> Result<RestoreSummary> {
         self.transact(|file| {
             let mut target = RestoreTarget {
                 file,
@@ -355,7 +326,7 @@ impl Store {
     }
 }
 
-fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata> {
+fn read_metadata(file: &Database, number: i64) -> Result<SessionMetadata> {
     let upload = sql!(
         "SELECT digest, lines, bytes, token, at_unix_ms FROM upload
          WHERE session = $1 AND digest IS NOT NULL"
@@ -392,7 +363,7 @@ impl<R: BufRead> BackupLines<R> {
     ///
     /// # Errors
     /// Fails like [`Store::restore_project`] if a line is invalid.
-    pub fn validate(mut self) -> anyhow::Result<()> {
+    pub fn validate(mut self) -> Result<()> {
         while self.next_project()?.is_some() {
             self.read_project(None)?;
         }
@@ -400,7 +371,7 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Reads the lines of the current project and restores them into `target`, if it is given.
-    fn read_project(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
+    fn read_project(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> Result<()> {
         while let Some(text) = self.next_in_project() {
             let number = self.number;
             let target = target.as_deref_mut();
@@ -415,22 +386,36 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Reads a line outside sessions.
-    fn read_other_line(&mut self, target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
+    fn read_other_line(&mut self, target: Option<&mut RestoreTarget<'_>>) -> Result<()> {
         let line: BackupLine = serde_json::from_str(self.next_in_project().unwrap_or_default())?;
-        match &line {
-            BackupLine::Row { table, values } => rows::validate_row(table, values)?,
-            BackupLine::Stored(stored) => stored.validate_digest()?,
-            BackupLine::Branch { .. } | BackupLine::Change { .. } => {}
-            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {
-                bail!("unexpected line")
-            }
-        }
         self.advance_line()?;
-        target.map_or(Ok(()), |target| target.restore_other_line(line))
+        match (line, target) {
+            (BackupLine::Row { table, values }, target) => {
+                rows::validate_row(&table, &values)?;
+                target.map_or(Ok(()), |target| rows::insert_row(target.file, &table, &values))
+            }
+            (BackupLine::Stored(stored), target) => {
+                let upload = stored.upload.as_ref();
+                let digest = upload.map(|upload| SessionDigest::parse(&upload.sha256));
+                ensure!(digest != Some(None), "the digest is invalid");
+                if let Some(target) = target {
+                    target.stored = stored;
+                }
+                Ok(())
+            }
+            (BackupLine::Branch { branch, revisions }, Some(target)) => {
+                restore_line(target.file, &branch, &revisions)
+            }
+            (BackupLine::Change { series, branch, change, confirmed_by }, Some(target)) => {
+                restore_change(target.file, &series, &branch, change, confirmed_by)
+            }
+            (BackupLine::Branch { .. } | BackupLine::Change { .. }, None) => Ok(()),
+            _ => bail!("unexpected line"),
+        }
     }
 
     /// Reads the session that starts here, one run at a time.
-    fn read_session(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
+    fn read_session(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> Result<()> {
         let mut reader = StreamingReader::default();
         let text = self.next_in_project().unwrap_or_default();
         let header = reader.read_line(text, 1).context("line 1")?.header;
@@ -459,14 +444,6 @@ impl<R: BufRead> BackupLines<R> {
     }
 }
 
-impl SessionMetadata {
-    fn validate_digest(&self) -> anyhow::Result<()> {
-        let digest = self.upload.as_ref().map(|upload| SessionDigest::parse(&upload.sha256));
-        ensure!(digest != Some(None), "the digest is invalid");
-        Ok(())
-    }
-}
-
 /// Inserts a session piece by piece, so that its runs need not all be in memory.
 struct SessionInserter<'a> {
     file: &'a Database,
@@ -477,7 +454,7 @@ struct SessionInserter<'a> {
 impl SessionInserter<'_> {
     /// Inserts the content of one line of an exported session. Collects runs until there are enough
     /// for a batch.
-    fn insert_item(&mut self, line: ParsedLine) -> anyhow::Result<()> {
+    fn insert_item(&mut self, line: ParsedLine) -> Result<()> {
         self.waiting.extend(line.run);
         if self.waiting.len() >= RUN_BATCH_SIZE {
             self.flush_runs()?;
@@ -491,10 +468,9 @@ impl SessionInserter<'_> {
         Ok(())
     }
 
-    fn flush_runs(&mut self) -> anyhow::Result<()> {
+    fn flush_runs(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        let runs: Vec<&Run> = waiting.iter().collect();
-        self.writer.insert_runs(self.file, &runs, true)
+        self.writer.insert_runs(self.file, &waiting, true)
     }
 }
 
@@ -507,31 +483,13 @@ struct RestoreTarget<'a> {
 }
 
 impl<'a> RestoreTarget<'a> {
-    fn restore_other_line(&mut self, line: BackupLine) -> anyhow::Result<()> {
-        let file = self.file;
-        match line {
-            BackupLine::Row { table, values } => rows::insert_row(file, &table, &values)?,
-            BackupLine::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
-            BackupLine::Stored(stored) => self.stored = stored,
-            BackupLine::Change { series, branch, change, confirmed_by } => {
-                restore_change(file, &series, &branch, change, confirmed_by)?
-            }
-            // `read_other_line` rejects these lines inside a project.
-            BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {}
-        }
-        Ok(())
-    }
-
     /// Starts to insert a session. Returns `None` if the session is skipped.
-    fn begin_session(&mut self, header: &Session) -> anyhow::Result<Option<SessionInserter<'a>>> {
+    fn begin_session(&mut self, header: &Session) -> Result<Option<SessionInserter<'a>>> {
         let file = self.file;
-        let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
-        let is_known = find_number_by_id(file, &header.id)?.is_some();
-        let is_deleted =
-            file.query_first(deleted, sql_params![&header.id], |row| row.get::<i64>(0))?;
-        if is_known || is_deleted.is_some() {
-            self.summary.known += usize::from(is_known);
-            self.summary.deleted += usize::from(!is_known);
+        if let Some(status) = find_status(file, &header.id)? {
+            let is_deleted = status == UploadStatus::Deleted;
+            self.summary.deleted += usize::from(is_deleted);
+            self.summary.known += usize::from(!is_deleted);
             self.stored = SessionMetadata::default();
             return Ok(None);
         }
@@ -540,17 +498,11 @@ impl<'a> RestoreTarget<'a> {
         Ok(Some(SessionInserter { file, writer, waiting: Vec::new() }))
     }
 
-    fn end_session(
-        &mut self,
-        header: &Session,
-        mut inserter: SessionInserter<'_>,
-    ) -> anyhow::Result<()> {
-        if !inserter.waiting.is_empty() {
-            inserter.flush_runs()?;
-        }
+    fn end_session(&mut self, header: &Session, mut inserter: SessionInserter<'_>) -> Result<()> {
+        inserter.flush_runs()?;
         self.summary.sessions += 1;
         let stored = std::mem::take(&mut self.stored);
-        restore_metadata(self.file, header, inserter.writer.session(), &stored)
+        restore_metadata(self.file, header, inserter.writer.session, &stored)
     }
 }
 
@@ -559,7 +511,7 @@ fn restore_metadata(
     session: &Session,
     number: i64,
     stored: &SessionMetadata,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     if let Some(upload) = &stored.upload {
         let receipt = UploadReceipt {
             digest: SessionDigest::parse(&upload.sha256).context("the digest is invalid")?,
@@ -588,22 +540,19 @@ fn restore_metadata(
 /// Uses up all numbers before `number`, so that a session keeps the number that users know. Does
 /// nothing if there are more than [`MAX_NUMBER_GAP`] such numbers. Inserts and deletes a row with
 /// each number: the number is then never assigned again.
-fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Result<()> {
+fn skip_numbers(file: &Database, session: &Session, number: i64) -> Result<()> {
     let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
-    let newest: i64 = file.query_value(sql, sql_params![])?;
-    if number - newest > MAX_NUMBER_GAP {
+    let mut last: i64 = file.query_value(sql, sql_params![])?;
+    if number - last > MAX_NUMBER_GAP {
         return Ok(());
     }
-    let mut last = newest;
     while last + 1 < number {
-        last = file.query_value(
-            sql!(
-                "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
-                                      environment)
-                 VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
-            ),
-            sql_params![&session.id],
-        )?;
+        let sql = sql!(
+            "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
+                                  environment)
+             VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
+        );
+        last = file.query_value(sql, sql_params![&session.id])?;
         file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![last])?;
     }
     Ok(())
@@ -611,22 +560,11 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Resu
 
 /// Restores the revisions of a branch. Revisions that the store already has for this branch stay as
 /// they are, because more may have been added since the backup.
-fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
+fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> Result<()> {
     let sql =
         sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");
     let first = file.query_first(sql, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
-    if first.is_some() {
-        return Ok(());
-    }
-    for (position, revision) in (0_i64..).zip(revisions) {
-        let number = upsert_revision(file, revision)?;
-        let sql = sql!(
-            "INSERT INTO branch_revision (project, branch, position, revision)
-             VALUES ($1, $2, $3, $4)"
-        );
-        file.execute(sql, sql_params![PROJECT, branch, position, number])?;
-    }
-    Ok(())
+    if first.is_some() { Ok(()) } else { insert_line(file, branch, 0, revisions) }
 }
 
 /// Restores a change. An existing change stays as it is, because its triage may be newer.
@@ -636,7 +574,7 @@ fn restore_change(
     branch: &str,
     mut change: RecordedChange,
     confirmed_by: Option<String>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     for id in [&change.before, &change.after] {
         let revision = Revision { id: id.clone(), ..Revision::default() };
         upsert_revision(file, &revision)?;

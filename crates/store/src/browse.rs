@@ -8,6 +8,7 @@ use super::Store;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 use super::read::{parse_json, parse_state, read_calibration};
 use super::selection::is_commit_prefix;
+use anyhow::Result;
 use speedwell_model::stored::{
     SessionArrival, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
 };
@@ -21,10 +22,9 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
-    pub fn open_to_view(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_to_view(path: &Path) -> Result<Store> {
         let store = Store::open_to_read(path)?;
-        let refused = store.database.set_read_only();
-        refused.map_err(|error| store.explain_error(error))?;
+        store.explain(store.database.set_read_only())?;
         Ok(store)
     }
 
@@ -33,10 +33,9 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
-    pub fn open_to_watch(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_to_watch(path: &Path) -> Result<Store> {
         let store = Store::open_to_view(path)?;
-        let result = store.database.subscribe();
-        result.map_err(|error| store.explain_error(error))?;
+        store.explain(store.database.subscribe())?;
         Ok(store)
     }
 
@@ -44,18 +43,16 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn wait_for_change(&self, timeout: Duration) -> anyhow::Result<()> {
-        let result = self.database.wait_for_change(timeout);
-        result.map_err(|error| self.explain_error(error))
+    pub fn wait_for_change(&self, timeout: Duration) -> Result<()> {
+        self.explain(self.database.wait_for_change(timeout))
     }
 
     /// Returns a number that changes whenever another connection changes the database.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn data_version(&self) -> anyhow::Result<i64> {
-        let version = self.database.data_version();
-        version.map_err(|error| self.explain_error(error))
+    pub fn data_version(&self) -> Result<i64> {
+        self.explain(self.database.data_version())
     }
 
     /// Returns the numbers of the sessions that have a run of a wanted case. `is_wanted` decides by
@@ -63,11 +60,10 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
+    pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<i64>> {
         let all_cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
-        let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], |row| {
-            Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
-        })?;
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], read)?;
         let case_numbers: Vec<i64> =
             cases.iter().filter(|(_, id)| is_wanted(id)).map(|(number, _)| *number).collect();
         let numbers = serde_json::to_string(&case_numbers)?;
@@ -82,7 +78,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
+    pub fn revisions_of_sessions(&self) -> Result<Vec<(i64, String)>> {
         let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -94,7 +90,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn neighbor_sessions(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
+    pub fn neighbor_sessions(&self, number: i64) -> Result<[Option<i64>; 2]> {
         let sql = sql!(
             "SELECT (SELECT branch FROM origin WHERE session = $1),
                     (SELECT machine FROM session_machine WHERE session = $1)"
@@ -103,85 +99,43 @@ impl Store {
         let session: Option<(Option<String>, Option<i64>)> =
             self.query_first(sql, sql_params![number], read)?;
         let (branch, machine) = session.unwrap_or_default();
-        let neighbors = match branch {
-            Some(branch) => self.neighbors_on_branch(number, &branch, machine)?,
-            None => self.neighbors_without_branch(number, machine)?,
-        };
-        Ok(neighbors.unwrap_or_default())
-    }
-
-    fn neighbors_on_branch(
-        &self,
-        number: i64,
-        branch: &str,
-        machine: Option<i64>,
-    ) -> anyhow::Result<Option<[Option<i64>; 2]>> {
         let sql = sql!(
-            "SELECT (SELECT number FROM (
-                         SELECT session AS number FROM origin
-                         WHERE branch = $1 AND session < $2
-                         ORDER BY session DESC LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $2))
-                     ORDER BY number DESC LIMIT 1),
-                    (SELECT number FROM (
-                         SELECT session AS number FROM origin
-                         WHERE branch = $1 AND session > $2
-                         ORDER BY session LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $2))
-                     ORDER BY number LIMIT 1)"
+            "SELECT number FROM (
+                 SELECT * FROM (SELECT session AS number FROM origin
+                                WHERE branch = $1 AND session < $2
+                                ORDER BY session DESC LIMIT 1000) AS earlier_on_branch
+                 UNION ALL
+                 SELECT * FROM (SELECT session FROM origin
+                                WHERE branch = $1 AND session > $2
+                                ORDER BY session LIMIT 1000) AS later_on_branch
+                 UNION ALL
+                 SELECT * FROM (SELECT number FROM session
+                                WHERE CAST($1 AS TEXT) IS NULL AND number < $2
+                                ORDER BY number DESC LIMIT 1000) AS earlier
+                 UNION ALL
+                 SELECT * FROM (SELECT number FROM session
+                                WHERE CAST($1 AS TEXT) IS NULL AND number > $2
+                                ORDER BY number LIMIT 1000) AS later) AS near
+             WHERE (SELECT branch FROM origin WHERE session = near.number)
+                 IS NOT DISTINCT FROM CAST($1 AS TEXT)
+             AND (SELECT machine FROM session_machine WHERE session = near.number)
+                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+             AND EXISTS (
+                 SELECT 1 FROM session_case WHERE session = near.number AND benchmark_case IN (
+                     SELECT benchmark_case FROM session_case WHERE session = $2))"
         );
-        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
-        self.query_first(sql, sql_params![branch, number, machine], read)
-    }
-
-    fn neighbors_without_branch(
-        &self,
-        number: i64,
-        machine: Option<i64>,
-    ) -> anyhow::Result<Option<[Option<i64>; 2]>> {
-        let sql = sql!(
-            "SELECT (SELECT number FROM (
-                         SELECT number FROM session WHERE number < $1
-                         ORDER BY number DESC LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $1))
-                     ORDER BY number DESC LIMIT 1),
-                    (SELECT number FROM (
-                         SELECT number FROM session WHERE number > $1
-                         ORDER BY number LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     AND EXISTS (
-                         SELECT 1 FROM session_case WHERE session = near.number
-                         AND benchmark_case IN (
-                             SELECT benchmark_case FROM session_case WHERE session = $1))
-                     ORDER BY number LIMIT 1)"
-        );
-        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
-        self.query_first(sql, sql_params![number, machine], read)
+        let near: Vec<i64> =
+            self.query_rows(sql, sql_params![&branch, number, machine], |row| row.get(0))?;
+        let earlier = near.iter().copied().filter(|near| *near < number).max();
+        let later = near.iter().copied().filter(|near| *near > number).min();
+        Ok([earlier, later])
     }
 
     /// Whether two sessions have a case in common.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn have_common_case(&self, one: i64, other: i64) -> anyhow::Result<bool> {
+    pub fn have_common_case(&self, one: i64, other: i64) -> Result<bool> {
         let sql = sql!(
             "SELECT session FROM session_case WHERE session = $1 AND benchmark_case IN (
                  SELECT benchmark_case FROM session_case WHERE session = $2) LIMIT 1"
@@ -195,10 +149,9 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn newest_number(&self) -> anyhow::Result<i64> {
+    pub fn newest_number(&self) -> Result<i64> {
         let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
-        let found = self.query_first(sql, sql_params![], |row| row.get(0))?;
-        Ok(found.unwrap_or(0))
+        self.explain(self.database.query_value(sql, sql_params![]))
     }
 
     /// Returns the start times of the sessions that started at `unix_ms` or later. Times are in
@@ -206,7 +159,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn start_times_since(&self, unix_ms: i64) -> anyhow::Result<Vec<i64>> {
+    pub fn start_times_since(&self, unix_ms: i64) -> Result<Vec<i64>> {
         let sql =
             sql!("SELECT started_unix_ms FROM session WHERE started_unix_ms >= $1 ORDER BY 1");
         self.query_rows(sql, sql_params![unix_ms], |row| row.get(0))
@@ -216,20 +169,19 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn machine_titles(&self) -> anyhow::Result<Vec<(i64, String)>> {
+    pub fn machine_titles(&self) -> Result<Vec<(i64, String)>> {
         let sql = sql!(
             "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
         );
-        self.query_rows(sql, sql_params![], |row| {
-            Ok((row.get(0)?, read_machine(row, 1)?.title().to_owned()))
-        })
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, read_machine(row, 1)?.title().to_owned()));
+        self.query_rows(sql, sql_params![], read)
     }
 
     /// Returns all machines with points in the history, most recently used first.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_machines(&self) -> anyhow::Result<Vec<StoredMachine>> {
+    pub fn list_machines(&self) -> Result<Vec<StoredMachine>> {
         let sql = sql!(
             "SELECT number, id, name, label, class, first_unix_ms, last_unix_ms,
                     (SELECT count(*) FROM session_machine WHERE machine = known.number),
@@ -242,7 +194,7 @@ impl Store {
                 machine: read_machine(row, 1)?,
                 first_unix_ms: row.get(5)?,
                 last_unix_ms: row.get(6)?,
-                sessions: read_count(row, 7)?,
+                sessions: row.get(7)?,
                 newest: row.get(8)?,
             })
         })
@@ -252,7 +204,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_calibrations(&self) -> anyhow::Result<Vec<StoredCalibration>> {
+    pub fn list_calibrations(&self) -> Result<Vec<StoredCalibration>> {
         let sql = sql!(
             "SELECT host, cpu, session, started_unix_ms, comparisons, false_alarms,
                     expected_low, expected_high FROM calibration ORDER BY session DESC"
@@ -270,7 +222,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
+    pub fn branches_and_tags(&self) -> Result<[Vec<String>; 2]> {
         // Each step of the recursion skips to the next name in the index, so the query takes one
         // step per name, not one per session.
         let branches = sql!(
@@ -306,7 +258,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn main_branch(&self) -> anyhow::Result<Option<String>> {
+    pub fn main_branch(&self) -> Result<Option<String>> {
         let sql = sql!(
             "SELECT coalesce(
                  (SELECT min(branch) FROM origin WHERE branch IN ('main', 'master')),
@@ -324,11 +276,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn revisions_with_prefix(
-        &self,
-        beginning: &str,
-        max_count: usize,
-    ) -> anyhow::Result<Vec<String>> {
+    pub fn revisions_with_prefix(&self, beginning: &str, max_count: usize) -> Result<Vec<String>> {
         let sql = if is_commit_prefix(beginning) {
             sql!(
                 "SELECT revision FROM origin
@@ -342,7 +290,7 @@ impl Store {
                  GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
             )
         };
-        self.query_rows(sql, sql_params![beginning, max_count as i64], |row| row.get(0))
+        self.query_rows(sql, sql_params![beginning, max_count], |row| row.get(0))
     }
 }
 
@@ -356,13 +304,9 @@ pub(super) fn read_machine(row: SqlRow<'_>, column: usize) -> Result<Machine, Er
     })
 }
 
-fn read_count(row: SqlRow<'_>, column: usize) -> Result<usize, Error> {
-    row.get::<i64>(column).map(|count| count.max(0) as usize)
-}
-
 /// Counting sessions stops at this number. A count that reaches this limit means "more than a
 /// thousand".
-const COUNT_LIMIT: i64 = 1_001;
+const COUNT_LIMIT: usize = 1_001;
 
 /// Lists of benchmarks and their cases. A list takes no longer with a hundred thousand sessions than
 /// with a thousand, because counting stops at a limit.
@@ -371,11 +315,11 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
+    pub fn list_benchmarks(&self) -> Result<Vec<StoredBenchmark>> {
         self.query_rows(benchmarks_statement(), sql_params![COUNT_LIMIT], |row| {
             Ok(StoredBenchmark {
                 name: row.get(0)?,
-                cases: read_count(row, 1)?,
+                cases: row.get(1)?,
                 sessions: read_limited_count(row, 2)?,
                 newest: row.get(3)?,
                 ended_unix_ms: row.get::<i64>(4)?.max(row.get(5)?),
@@ -387,13 +331,13 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn benchmark_cases(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
+    pub fn benchmark_cases(&self, benchmark: &str) -> Result<Vec<StoredCase>> {
         self.query_rows(cases_statement(), sql_params![COUNT_LIMIT, benchmark], |row| {
             Ok(StoredCase {
                 id: row.get(0)?,
                 sessions: read_limited_count(row, 1)?,
                 newest: row.get(2)?,
-                runs: read_count(row, 3)?,
+                runs: row.get(3)?,
             })
         })
     }
@@ -439,8 +383,8 @@ fn cases_statement() -> &'static SqlStatement {
 
 /// Reads a number of sessions; `None` if counting stopped at the limit.
 fn read_limited_count(row: SqlRow<'_>, column: usize) -> Result<Option<usize>, Error> {
-    let count = read_count(row, column)?;
-    Ok((count < COUNT_LIMIT as usize).then_some(count))
+    let count: usize = row.get(column)?;
+    Ok((count < COUNT_LIMIT).then_some(count))
 }
 
 /// Queries for the home page of a project.
@@ -454,7 +398,7 @@ impl Store {
         &self,
         since_unix_ms: i64,
         max_count: usize,
-    ) -> anyhow::Result<Vec<SessionArrival>> {
+    ) -> Result<Vec<SessionArrival>> {
         let sql = sql!(
             "SELECT number, started_unix_ms, state, command,
                     (SELECT {{texts:name ORDER BY seq}} FROM tag WHERE session = number),
@@ -465,48 +409,32 @@ impl Store {
              FROM session WHERE started_unix_ms >= $1
              ORDER BY started_unix_ms DESC, number DESC LIMIT $2"
         );
-        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
-        let rows: Vec<([String; 3], SessionArrival)> =
-            self.query_rows(sql, sql_params![since_unix_ms, max_count], |row| {
-                let texts = [row.get(2)?, row.get(3)?, row.get(4)?];
-                let arrival = SessionArrival {
-                    number: row.get(0)?,
-                    started_unix_ms: row.get(1)?,
-                    branch: row.get(5)?,
-                    pull: row.get(6)?,
-                    machine: row.get(7)?,
-                    failures: read_count(row, 8)?,
-                    ..SessionArrival::default()
-                };
-                Ok((texts, arrival))
-            })?;
-        let mut arrivals = Vec::new();
-        for ([state, command, tags], arrival) in rows {
-            arrivals.push(SessionArrival {
-                state: parse_state(&state)?,
-                command: parse_json(&command)?,
-                tags: parse_json(&tags)?,
-                ..arrival
-            });
-        }
-        Ok(arrivals)
+        self.query_rows(sql, sql_params![since_unix_ms, max_count], |row| {
+            Ok(SessionArrival {
+                number: row.get(0)?,
+                started_unix_ms: row.get(1)?,
+                state: parse_state(row.get(2)?)?,
+                command: parse_json(row.get(3)?)?,
+                tags: parse_json(row.get(4)?)?,
+                branch: row.get(5)?,
+                pull: row.get(6)?,
+                machine: row.get(7)?,
+                failures: row.get(8)?,
+            })
+        })
     }
 
     /// Returns the authors of the revisions of these sessions, by revision, where they are known.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn revision_authors(&self, sessions: &[i64]) -> anyhow::Result<HashMap<String, String>> {
+    pub fn revision_authors(&self, sessions: &[i64]) -> Result<HashMap<String, String>> {
         let sql = sql!("SELECT detail FROM origin WHERE session IN {{numbers:1}} ORDER BY session");
         let sessions = serde_json::to_string(sessions)?;
-        let details: Vec<String> =
-            self.query_rows(sql, sql_params![&sessions], |row| row.get(0))?;
-        let mut authors = HashMap::new();
-        for detail in details {
-            let origin: CodeOrigin = parse_json(&detail)?;
-            authors.extend(origin.author.map(|author| (origin.revision, author)));
-        }
-        Ok(authors)
+        let origins: Vec<CodeOrigin> =
+            self.query_rows(sql, sql_params![&sessions], |row| Ok(parse_json(row.get(0)?)?))?;
+        let author = |origin: CodeOrigin| Some((origin.revision, origin.author?));
+        Ok(origins.into_iter().filter_map(author).collect())
     }
 }
 

@@ -5,9 +5,9 @@
 //! in which they first appear. Start at [`Store::with_session_by_cases`].
 
 use super::Store;
-use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::database::{Database, sql, sql_params};
 use super::read::{RunReader, parse_json};
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use speedwell_formats::json_lines;
 use speedwell_model::{Case, Run, Session, SessionState, StepFailure};
 use std::collections::{HashMap, HashSet};
@@ -46,10 +46,10 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn count_runs(&self, number: i64) -> anyhow::Result<usize> {
+    pub fn count_runs(&self, number: i64) -> Result<usize> {
         let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
-        let counts: Vec<i64> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
-        Ok(counts.into_iter().sum::<i64>() as usize)
+        let counts: Vec<usize> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
+        Ok(counts.into_iter().sum())
     }
 
     /// Calls `work` with a session whose runs are read a few cases at a time. All reads in `work`
@@ -60,19 +60,15 @@ impl Store {
     pub fn with_session_by_cases<T>(
         &self,
         number: i64,
-        work: impl FnOnce(&mut SessionByCases<'_>) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        let result = self.database.transaction(TransactionPurpose::Reading, |_| {
-            let mut session = SessionByCases::new(self, number)?;
-            work(&mut session)
-        });
-        result.map_err(|error| self.to_user_error(error))
+        work: impl FnOnce(&mut SessionByCases<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.read_snapshot(|_| work(&mut SessionByCases::new(self, number)?))
     }
 }
 
 impl<'s> SessionByCases<'s> {
     /// Reads the header and the cases, within an open transaction.
-    pub(super) fn new(store: &'s Store, number: i64) -> anyhow::Result<SessionByCases<'s>> {
+    pub(super) fn new(store: &'s Store, number: i64) -> Result<SessionByCases<'s>> {
         let load = sql!("SELECT seq FROM load WHERE session = $1 LIMIT 1");
         let load: Option<i64> =
             store.database.query_first(load, sql_params![number], |row| row.get(0))?;
@@ -139,7 +135,7 @@ impl<'s> SessionByCases<'s> {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn load_whole(&self) -> anyhow::Result<Session> {
+    pub fn load_whole(&self) -> Result<Session> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut runs = Vec::new();
         for stored in &self.cases {
@@ -154,10 +150,7 @@ impl<'s> SessionByCases<'s> {
     /// # Errors
     /// Fails on database errors, if the database holds data that this version cannot read, or if
     /// `visit` fails.
-    pub fn for_each_run(
-        &self,
-        visit: &mut dyn FnMut(&Run) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    pub fn for_each_run(&self, visit: &mut dyn FnMut(&Run) -> Result<()>) -> Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let case_ids: HashSet<String> = self.cases.iter().map(|stored| stored.case.id()).collect();
         // All runs of a case share one `Case`, so compare addresses.
@@ -174,7 +167,7 @@ impl<'s> SessionByCases<'s> {
     ///
     /// # Errors
     /// Fails if `out` cannot be written, or the stored data cannot be read or serialized.
-    pub fn write_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+    pub fn write_lines(&self, out: &mut dyn Write) -> Result<()> {
         let counted = (self.header(), self.total_runs());
         json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
     }
@@ -185,7 +178,7 @@ impl<'s> SessionByCases<'s> {
         &self,
         stored: &StoredRuns,
         reader: &mut RunReader<'_>,
-    ) -> anyhow::Result<Vec<(i64, Run)>> {
+    ) -> Result<Vec<(i64, Run)>> {
         let mut runs = Vec::new();
         for &number in &stored.numbers {
             let case_runs = reader.case_runs(self.number, number);
@@ -199,7 +192,7 @@ impl<'s> SessionByCases<'s> {
 
     /// Rejects a run whose variant the header does not list, because all parts must have the same
     /// list of variants.
-    fn check_variants(&self, runs: &[Run]) -> anyhow::Result<()> {
+    fn check_variants(&self, runs: &[Run]) -> Result<()> {
         let is_known = |run: &Run| {
             let mut variants = self.header.variants.iter();
             variants.any(|variant| *variant.name == *run.variant)
@@ -219,7 +212,7 @@ impl<'s> SessionByCases<'s> {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn for_each_part(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
+    pub fn for_each_part(&self, visit: &mut dyn FnMut(&Session)) -> Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut part = self.header.clone();
         for (index, stored) in self.cases.iter().enumerate() {
@@ -241,7 +234,7 @@ impl<'s> SessionByCases<'s> {
 }
 
 /// Returns the cases of a session in order of first appearance.
-fn load_cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> {
+fn load_cases(file: &Database, session: i64) -> Result<Vec<StoredRuns>> {
     let mut statement = file.prepare(sql!(
         "SELECT benchmark_case.number, benchmark, parameters, runs
          FROM (SELECT benchmark_case AS own, count(*) AS runs, min(seq) AS first FROM run
@@ -253,8 +246,8 @@ fn load_cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> 
     let mut by_id: HashMap<String, usize> = HashMap::new();
     while let Some(row) = rows.next()? {
         let number = row.get(0)?;
-        let case = Case::new(row.get::<String>(1)?, parse_json(row.text(2)?)?);
-        let runs = row.get::<i64>(3)? as usize;
+        let case = Case::new(row.get::<String>(1)?, parse_json(row.get(2)?)?);
+        let runs: usize = row.get(3)?;
         let index = *by_id.entry(case.id()).or_insert(found.len());
         match found.get_mut(index) {
             Some(stored) => {

@@ -5,7 +5,7 @@
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
 use super::points::PROJECT;
-use anyhow::{bail, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, RecordedChange};
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_changes(&self, series: &[i64], branch: &str) -> anyhow::Result<Vec<StoredChange>> {
+    pub fn list_changes(&self, series: &[i64], branch: &str) -> Result<Vec<StoredChange>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
                     confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
@@ -42,12 +42,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_changes_between(
-        &self,
-        series: i64,
-        before: &str,
-        after: &str,
-    ) -> anyhow::Result<Vec<i64>> {
+    pub fn find_changes_between(&self, series: i64, before: &str, after: &str) -> Result<Vec<i64>> {
         let sql = sql!(
             "SELECT change.number FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
@@ -60,21 +55,17 @@ impl Store {
     ///
     /// # Errors
     /// Fails if no change has that number, or on database errors.
-    pub fn find_change(&self, number: i64) -> anyhow::Result<StoredChange> {
+    pub fn find_change(&self, number: i64) -> Result<StoredChange> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
                     confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after WHERE change.number = $1"
         );
-        match self.query_first(sql, sql_params![number], read_change)? {
-            Some(found) => Ok(found),
-            None => {
-                bail!(
-                    "change {number} does not exist\nhint: 'speedwell history changes' lists them"
-                )
-            }
-        }
+        let found = self.query_first(sql, sql_params![number], read_change)?;
+        found.with_context(|| {
+            format!("change {number} does not exist\nhint: 'speedwell history changes' lists them")
+        })
     }
 
     /// Replaces all changes of a series on a branch and returns them with their numbers. A change
@@ -87,14 +78,12 @@ impl Store {
         series: i64,
         branch: &str,
         changes: &[RecordedChange],
-    ) -> anyhow::Result<Vec<RecordedChange>> {
+    ) -> Result<Vec<RecordedChange>> {
         self.transact(|file| {
             // Delete all changes before inserting any. Two changes may have swapped their
             // revisions, and the revision after a change must be unique.
-            file.execute(
-                sql!("DELETE FROM change WHERE series = $1 AND branch = $2"),
-                sql_params![series, branch],
-            )?;
+            let sql = sql!("DELETE FROM change WHERE series = $1 AND branch = $2");
+            file.execute(sql, sql_params![series, branch])?;
             let mut numbers = Vec::new();
             for change in changes {
                 let number = insert_change(file, series, branch, change)?;
@@ -109,7 +98,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_detector_states(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    pub fn load_detector_states(&self, series: i64, branch: &str) -> Result<Vec<Vec<u8>>> {
         let sql =
             sql!("SELECT state FROM detector_state WHERE series = $1 AND branch = $2 ORDER BY seq");
         self.query_rows(sql, sql_params![series, branch], |row| row.get(0))
@@ -123,7 +112,7 @@ impl Store {
         &mut self,
         branch: &str,
         states_by_series: &[(i64, Vec<Vec<u8>>)],
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         if states_by_series.is_empty() {
             return Ok(());
         }
@@ -145,7 +134,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_confirmation(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
+    pub fn store_confirmation(&mut self, change: &RecordedChange) -> Result<()> {
         self.execute(
             sql!(
                 "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
@@ -166,7 +155,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_triage(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
+    pub fn store_triage(&mut self, change: &RecordedChange) -> Result<()> {
         self.execute(
             sql!(
                 "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
@@ -186,7 +175,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the renames would form a cycle, or on database errors.
-    pub fn add_rename(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
+    pub fn add_rename(&mut self, old: &str, new: &str) -> Result<()> {
         let names = self.list_renames()?;
         let mut name = new;
         while name != old
@@ -199,23 +188,21 @@ impl Store {
             "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: 'speedwell history rename --undo' \
              reverts a rename"
         );
-        self.execute(
-            sql!(
-                "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
-                 ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
-            ),
-            sql_params![PROJECT, old, new],
-        )
+        let sql = sql!(
+            "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
+             ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
+        );
+        self.execute(sql, sql_params![PROJECT, old, new])
     }
 
     /// Undoes a rename; returns whether there was one.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
+    pub fn undo_rename(&mut self, old: &str) -> Result<bool> {
         self.transact(|file| {
             let sql = sql!("DELETE FROM rename WHERE project = $1 AND old = $2");
-            Ok(file.execute(sql, sql_params![PROJECT, old])? > 0)
+            Ok(file.count_changes(sql, sql_params![PROJECT, old])? > 0)
         })
     }
 
@@ -223,7 +210,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
+    pub fn list_renames(&self) -> Result<BTreeMap<String, String>> {
         let sql = sql!("SELECT old, new FROM rename WHERE project = $1");
         self.query_rows(sql, sql_params![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -232,7 +219,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
+    pub fn add_note(&mut self, revision: &str, text: &str) -> Result<()> {
         let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
         self.execute(sql, sql_params![PROJECT, revision, text])
     }
@@ -241,7 +228,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_notes(&self) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn list_notes(&self) -> Result<Vec<(String, String)>> {
         let sql = sql!("SELECT revision, text FROM annotation WHERE project = $1 ORDER BY number");
         self.query_rows(sql, sql_params![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -278,15 +265,13 @@ pub(super) fn insert_change(
         change.number,
     ];
     if change.number > 0 {
-        file.query_value(
-            sql!(
-                "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
-                     high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms, number)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-                 RETURNING number"
-            ),
-            params,
-        )
+        let sql = sql!(
+            "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
+                 high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms, number)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+             RETURNING number"
+        );
+        file.query_value(sql, params)
     } else {
         file.query_value(
             sql!(
@@ -310,12 +295,12 @@ fn read_change(row: SqlRow<'_>) -> Result<StoredChange, Error> {
             number: row.get(0)?,
             before: row.get(1)?,
             after: row.get(2)?,
-            is_drift: row.text(3)? == "drift",
+            is_drift: row.get::<&str>(3)? == "drift",
             evidence: row.get(4)?,
             ratio: IntervalEstimate { value: ratio, low: end(6)?, high: end(7)? },
-            state: ChangeState::from_name(row.text(8)?).unwrap_or(ChangeState::Suspected),
+            state: ChangeState::from_name(row.get(8)?).unwrap_or(ChangeState::Suspected),
             confirmed_by: row.get(9)?,
-            triage: ChangeTriage::from_name(row.text(10)?).unwrap_or_default(),
+            triage: ChangeTriage::from_name(row.get(10)?).unwrap_or_default(),
             note: row.get(11)?,
             triaged_by: row.get(12)?,
             triaged_unix_ms: row.get(13)?,

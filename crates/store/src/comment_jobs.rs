@@ -8,8 +8,9 @@
 use super::Store;
 use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::read::parse_json;
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use speedwell_model::CodeOrigin;
+use speedwell_model::{CodeOrigin, name_variants};
 
 /// Settings for comments on a project's pull requests. The token is in a file, never in a table of
 /// the database.
@@ -37,23 +38,7 @@ pub enum CommentState {
     Posted,
 }
 
-impl CommentState {
-    const NAMES: [(CommentState, &str); 3] = [
-        (CommentState::Waiting, "waiting"),
-        (CommentState::Refused, "refused"),
-        (CommentState::Posted, "posted"),
-    ];
-
-    fn name(self) -> &'static str {
-        let named_state = CommentState::NAMES.iter().find(|(state, _)| *state == self);
-        named_state.map_or("waiting", |(_, name)| name)
-    }
-
-    fn from_name(name: &str) -> CommentState {
-        let named_state = CommentState::NAMES.iter().find(|(_, state_name)| *state_name == name);
-        named_state.map_or(CommentState::Waiting, |(state, _)| *state)
-    }
-}
+name_variants!(CommentState: Waiting = "waiting", Refused = "refused", Posted = "posted");
 
 /// A comment to post on a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +70,8 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn forge_setting(&self) -> anyhow::Result<Option<ForgeSetting>> {
-        let found = read_forge(&self.database).map_err(|error| self.explain_error(error))?;
+    pub fn forge_setting(&self) -> Result<Option<ForgeSetting>> {
+        let found = self.explain(read_forge(&self.database))?;
         found.map(|text| parse_json(&text)).transpose()
     }
 
@@ -95,27 +80,19 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> anyhow::Result<()> {
+    pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> Result<()> {
         let text = setting.map(serde_json::to_string).transpose()?;
         self.transact(|file| {
-            match &text {
-                Some(text) => file.execute(
-                    sql!(
-                        "INSERT INTO setting (name, value) VALUES ($1, $2)
-                         ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-                    ),
-                    sql_params![FORGE, text],
-                )?,
-                None => {
-                    file.execute(sql!("DELETE FROM setting WHERE name = $1"), sql_params![FORGE])?
-                }
-            };
+            file.execute(sql!("DELETE FROM setting WHERE name = $1"), sql_params![FORGE])?;
+            if let Some(text) = &text {
+                let sql = sql!("INSERT INTO setting (name, value) VALUES ($1, $2)");
+                file.execute(sql, sql_params![FORGE, text])?;
+            }
             let retry_sql = sql!(
                 "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
                  WHERE state = 'refused'"
             );
-            file.execute(retry_sql, sql_params![])?;
-            Ok(())
+            Ok(file.execute(retry_sql, sql_params![])?)
         })
     }
 
@@ -123,11 +100,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn queue_pending_comment(
-        &mut self,
-        origin: &CodeOrigin,
-        now_unix_ms: i64,
-    ) -> anyhow::Result<()> {
+    pub fn queue_pending_comment(&mut self, origin: &CodeOrigin, now_unix_ms: i64) -> Result<()> {
         self.transact(|file| Ok(queue_comment(file, Some(origin), None, now_unix_ms)?))
     }
 
@@ -135,7 +108,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn comment_job(&self, pull: &str) -> anyhow::Result<Option<CommentJob>> {
+    pub fn comment_job(&self, pull: &str) -> Result<Option<CommentJob>> {
         let sql = sql!(
             "SELECT pull, revision, session, attempts, next_unix_ms, state, reason
              FROM comment_job WHERE pull = $1"
@@ -147,25 +120,19 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn has_due_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
-        Ok(next_due_job(&self.database, now_unix_ms)
-            .map_err(|error| self.explain_error(error))?
-            .is_some())
+    pub fn has_due_comments(&self, now_unix_ms: i64) -> Result<bool> {
+        Ok(self.explain(next_due_job(&self.database, now_unix_ms))?.is_some())
     }
 
     /// Claims the next comment that is due. The claim expires after two minutes.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn claim_comment(&mut self, now_unix_ms: i64) -> anyhow::Result<Option<CommentJob>> {
+    pub fn claim_comment(&mut self, now_unix_ms: i64) -> Result<Option<CommentJob>> {
         self.transact(|file| {
-            let Some(job) = next_due_job(file, now_unix_ms)? else {
-                return Ok(None);
-            };
-            file.execute(
-                sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2"),
-                sql_params![now_unix_ms + CLAIM_MS, &job.pull],
-            )?;
+            let Some(job) = next_due_job(file, now_unix_ms)? else { return Ok(None) };
+            let sql = sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2");
+            file.execute(sql, sql_params![now_unix_ms + CLAIM_MS, &job.pull])?;
             Ok(Some(job))
         })
     }
@@ -175,7 +142,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn finish_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
+    pub fn finish_comment(&mut self, job: &CommentJob) -> Result<()> {
         self.transact(|file| {
             file.execute(
                 sql!(
@@ -193,11 +160,8 @@ impl Store {
                     job.session,
                 ],
             )?;
-            file.execute(
-                sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1"),
-                sql_params![&job.pull],
-            )?;
-            Ok(())
+            let sql = sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1");
+            Ok(file.execute(sql, sql_params![&job.pull])?)
         })
     }
 }
@@ -212,23 +176,20 @@ pub(super) fn queue_comment(
     session: Option<i64>,
     now_unix_ms: i64,
 ) -> Result<(), Error> {
-    let Some(origin) = origin else {
-        return Ok(());
-    };
-    let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty()) else {
-        return Ok(());
-    };
-    if read_forge(file)?.is_none() {
-        return Ok(());
+    if let Some(origin) = origin
+        && let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty())
+        && read_forge(file)?.is_some()
+    {
+        let sql = sql!(
+            "INSERT INTO comment_job (pull, revision, session, added_unix_ms)
+             VALUES ($1, $2, $3, $4) ON CONFLICT (pull) DO UPDATE SET
+                 revision = excluded.revision, session = excluded.session,
+                 added_unix_ms = excluded.added_unix_ms, attempts = 0, next_unix_ms = 0,
+                 state = 'waiting', reason = NULL
+             WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
+        );
+        file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])?;
     }
-    let sql = sql!(
-        "INSERT INTO comment_job (pull, revision, session, added_unix_ms) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (pull) DO UPDATE SET revision = excluded.revision, session = excluded.session,
-             added_unix_ms = excluded.added_unix_ms, attempts = 0, next_unix_ms = 0,
-             state = 'waiting', reason = NULL
-         WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
-    );
-    file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])?;
     Ok(())
 }
 
@@ -257,7 +218,7 @@ fn read_job(row: SqlRow<'_>) -> Result<CommentJob, Error> {
         session: row.get(2)?,
         attempts: row.get(3)?,
         next_unix_ms: row.get(4)?,
-        state: CommentState::from_name(row.text(5)?),
+        state: CommentState::from_name(row.get(5)?).unwrap_or(CommentState::Waiting),
         reason: row.get(6)?,
     })
 }
@@ -284,7 +245,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
+    pub fn store_comment(&mut self, comment: &PostedComment) -> Result<()> {
         self.execute(
             sql!(
                 "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
@@ -305,24 +266,29 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn posted_comments(&self, pull: &str) -> anyhow::Result<Vec<PostedComment>> {
+    pub fn posted_comments(&self, pull: &str) -> Result<Vec<PostedComment>> {
         let sql = sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
              WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC"
         );
-        self.query_rows(sql, sql_params![pull], read_comment)
+        self.query_rows(sql, sql_params![pull], |row| {
+            Ok(PostedComment {
+                forge: row.get(0)?,
+                repository: row.get(1)?,
+                pull: row.get(2)?,
+                revision: row.get(3)?,
+                posted_unix_ms: row.get(4)?,
+                text: row.get(5)?,
+            })
+        })
     }
 
     /// Returns the newest comment on a pull request.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn newest_comment(&self, pull: &str) -> anyhow::Result<Option<PostedComment>> {
-        let sql = sql!(
-            "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
-             WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC LIMIT 1"
-        );
-        self.query_first(sql, sql_params![pull], read_comment)
+    pub fn newest_comment(&self, pull: &str) -> Result<Option<PostedComment>> {
+        Ok(self.posted_comments(pull)?.into_iter().next())
     }
 
     /// Returns the numbers of up to `max_count` pull requests that were measured or whose results
@@ -331,30 +297,18 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_pulls(&self, max_count: usize) -> anyhow::Result<Vec<(String, Option<i64>)>> {
+    pub fn list_pulls(&self, max_count: usize) -> Result<Vec<(String, Option<i64>)>> {
         let sql = sql!(
             "SELECT pull, max(session) FROM (
                  SELECT pull, session FROM origin WHERE pull IS NOT NULL AND pull <> ''
                  UNION ALL SELECT pull, coalesce(session, 0) FROM comment_job) AS known
              GROUP BY pull ORDER BY max(session) DESC, pull COLLATE {{binary}} LIMIT $1"
         );
-        let limit = i64::try_from(max_count).unwrap_or(i64::MAX);
-        self.query_rows(sql, sql_params![limit], |row| {
+        self.query_rows(sql, sql_params![max_count], |row| {
             let newest: i64 = row.get(1)?;
             Ok((row.get(0)?, (newest > 0).then_some(newest)))
         })
     }
-}
-
-fn read_comment(row: SqlRow<'_>) -> Result<PostedComment, Error> {
-    Ok(PostedComment {
-        forge: row.get(0)?,
-        repository: row.get(1)?,
-        pull: row.get(2)?,
-        revision: row.get(3)?,
-        posted_unix_ms: row.get(4)?,
-        text: row.get(5)?,
-    })
 }
 
 #[cfg(test)]

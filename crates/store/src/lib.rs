@@ -5,14 +5,14 @@
 //! is observed. From then on, the results survive whatever happens to the process. Start with
 //! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use database::{Database, Error, LOCK_TIMEOUT, SqliteConnection};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use schema::STEPS;
 use speedwell_machine::process::ScratchFolder;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fmt, fs};
 
 #[cfg(test)]
 mod back_end_tests;
@@ -22,7 +22,6 @@ mod cases;
 mod changes;
 mod comment_jobs;
 mod database;
-mod deleted;
 mod lines;
 mod merge;
 mod points;
@@ -41,14 +40,14 @@ pub use cases::{LARGE_SESSION, SessionByCases};
 pub use changes::StoredChange;
 pub use comment_jobs::{CommentJob, CommentState, ForgeSetting, PostedComment};
 pub use database::StoreErrorKind;
-pub use deleted::{DeletedSession, RetentionRules};
 pub use lines::PlacedRevision;
-pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
+pub use merge::{BlockOrigin, MergeOutcome, ShardState, StoredShard};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{StoredProject, project_name_problem};
 pub use read::SessionProgress;
 pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
+pub use sessions::RetentionRules;
 pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, UploadStatus};
 
 /// A results file or a results database: it contains the sessions of a project or, outside of
@@ -64,12 +63,17 @@ pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, U
 /// assert!(store.resolve_reference(&SessionReference::Latest).is_err(), "nothing measured yet");
 /// # Ok::<(), anyhow::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Store {
     database: Database,
     path: PathBuf,
     /// Keeps alive the temporary copy that is read instead of a read-only file.
     _copy: Option<ScratchFolder>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Store").field(&self.path).finish()
+    }
 }
 
 impl Store {
@@ -142,7 +146,7 @@ impl Store {
     /// program, was written by a newer or an unreleased version, cannot be written, or stays locked
     /// for 10 seconds.
     /// Fails if a database server cannot be reached or rejects the login.
-    pub fn open(path: &Path) -> anyhow::Result<Store> {
+    pub fn open(path: &Path) -> Result<Store> {
         match Store::server_address(path) {
             Some(address) => Store::open_server(address),
             None => Store::open_with_timeout(path, LOCK_TIMEOUT),
@@ -165,7 +169,7 @@ impl Store {
     }
 
     #[cfg(feature = "postgres")]
-    fn open_server(address: &str) -> anyhow::Result<Store> {
+    fn open_server(address: &str) -> Result<Store> {
         let server = database::PostgresConnection::open(address).with_context(|| {
             format!("cannot open the results database '{}'", redact_address(address))
         })?;
@@ -173,7 +177,7 @@ impl Store {
     }
 
     #[cfg(not(feature = "postgres"))]
-    fn open_server(address: &str) -> anyhow::Result<Store> {
+    fn open_server(address: &str) -> Result<Store> {
         bail!(
             "cannot open the results database '{}': this speedwell was built without PostgreSQL\n\
              hint: cargo install --locked --path crates/speedwell --features postgres (in a \
@@ -187,21 +191,20 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn wait_for_disk(&self) -> anyhow::Result<()> {
-        let result = self.database.wait_for_disk();
-        result.map_err(|error| self.explain_error(error))
+    pub fn wait_for_disk(&self) -> Result<()> {
+        self.explain(self.database.wait_for_disk())
     }
 
     /// Creates a store in memory (`--no-save`). It is lost when the process exits.
     ///
     /// # Errors
     /// Fails only if memory runs out.
-    pub fn in_memory() -> anyhow::Result<Store> {
+    pub fn in_memory() -> Result<Store> {
         let file = SqliteConnection::in_memory()?;
         Ok(Store::new(Database::Sqlite(file), Path::new(":memory:"), None))
     }
 
-    pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
+    pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> Result<Store> {
         create_parent(path)?;
         SqliteConnection::open(path, timeout)
             .map(|file| Store::new(Database::Sqlite(file), path, None))
@@ -216,8 +219,15 @@ impl Store {
         }
     }
 
-    /// Converts a database error into an error with a message for the user. Used with `map_err`.
-    pub(crate) fn explain_error(&self, error: Error) -> anyhow::Error {
+    /// Converts a database error into an error with a message for the user.
+    pub(crate) fn explain<T>(&self, result: Result<T, Error>) -> Result<T> {
+        result.map_err(|error| self.explain_error(error))
+    }
+
+    fn explain_error(&self, error: Error) -> anyhow::Error {
+        if let Error::Content(error) = error {
+            return self.to_user_error(error);
+        }
         let kind = error.kind();
         error.explain_error().context(StoreError {
             kind,
@@ -252,21 +262,19 @@ impl StoreErrorKind {
 /// Returns an address without its password and options, for messages.
 fn redact_address(address: &str) -> String {
     let address = address.split_once('?').map_or(address, |(target, _)| target);
-    match address.split_once("://") {
-        Some((kind, remainder)) => match remainder.rsplit_once('@') {
-            Some((login, target)) => {
-                let user = login.split(':').next().unwrap_or_default();
-                format!("{kind}://{user}@{target}")
-            }
-            None => address.to_owned(),
-        },
+    let parts = address.split_once("://").and_then(|(kind, remainder)| {
+        let (login, target) = remainder.rsplit_once('@')?;
+        Some((kind, login.split(':').next()?, target))
+    });
+    match parts {
+        Some((kind, user, target)) => format!("{kind}://{user}@{target}"),
         None => address.to_owned(),
     }
 }
 
 /// Creates the folder of the file. In `.speedwell`, a `.gitignore` keeps results out of the
 /// project's history, because they belong to one machine.
-fn create_parent(path: &Path) -> anyhow::Result<()> {
+fn create_parent(path: &Path) -> Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
@@ -296,7 +304,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open`], or if the file cannot be read.
-    pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
+    pub fn open_to_read(path: &Path) -> Result<Store> {
         if is_writable(path) {
             return Store::open(path);
         }
@@ -309,11 +317,8 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`].
-    pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
-        if is_writable(path) {
-            return Store::open(path);
-        }
-        Store::open_copy_to_derive(path)
+    pub fn open_to_derive(path: &Path) -> Result<Store> {
+        if is_writable(path) { Store::open(path) } else { Store::open_copy_to_derive(path) }
     }
 
     /// Opens a temporary copy even if the file is writable. This helps if the disk of the file is
@@ -321,13 +326,9 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::open_to_read`], or if `path` is not a file.
-    pub fn open_copy_to_derive(path: &Path) -> anyhow::Result<Store> {
-        let copy = || {
-            let copy = copy_consistently(path)?;
-            let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
-            anyhow::Ok(Store::new(Database::Sqlite(file), path, Some(copy)))
-        };
-        copy().with_context(|| format!("cannot read the results file '{}'", path.display()))
+    pub fn open_copy_to_derive(path: &Path) -> Result<Store> {
+        open_copy(path)
+            .with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
 }
 
@@ -344,8 +345,7 @@ fn can_write(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
-fn open_read_only(path: &Path) -> anyhow::Result<Store> {
-    let store = |file, copy| Store::new(Database::Sqlite(file), path, copy);
+fn open_read_only(path: &Path) -> Result<Store> {
     // SQLite can read the database if a writer has left its auxiliary files next to it. If the log
     // contains no pending changes, the database can also be read as immutable
     // (<https://sqlite.org/wal.html#read_only_databases>).
@@ -357,19 +357,23 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
             && let Ok(owner) = file.database_owner()
         {
             if owner.usable_steps()? == STEPS.len() {
-                return Ok(store(file, None));
+                return Ok(Store::new(Database::Sqlite(file), path, None));
             }
             break;
         }
     }
+    open_copy(path)
+}
+
+fn open_copy(path: &Path) -> Result<Store> {
     let copy = copy_consistently(path)?;
     let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
-    Ok(store(file, Some(copy)))
+    Ok(Store::new(Database::Sqlite(file), path, Some(copy)))
 }
 
 /// Copies the database, so that the copy can be migrated. Starts over if the database changes
 /// during the copy.
-fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
+fn copy_consistently(path: &Path) -> Result<ScratchFolder> {
     let files = [(path.to_owned(), "results.db"), (sibling_path(path, "-wal"), "results.db-wal")];
     let state = || {
         files
@@ -441,7 +445,7 @@ mod tests {
         assert_eq!(locate(None, nowhere, None), here, "a user without a home folder");
     }
 
-    fn error_text(result: anyhow::Result<Store>) -> String {
+    fn error_text(result: Result<Store>) -> String {
         format!("{:#}", result.map(|_| "opened").unwrap_err())
     }
 

@@ -2,9 +2,10 @@
 //! It determines the order of the points of every series on the branch.
 
 use super::Store;
-use super::database::{Error, SqlRow, sql, sql_params};
+use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::points::{PROJECT, upsert_revision};
 use super::read::parse_json;
+use anyhow::Result;
 use speedwell_model::{Revision, RevisionMarker};
 
 /// A revision and its position on a line.
@@ -26,24 +27,14 @@ impl Store {
         branch: &str,
         position: u32,
         revisions: &[Revision],
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         self.transact(|file| {
-            file.execute(
-                sql!(
-                    "DELETE FROM branch_revision
-                     WHERE project = $1 AND branch = $2 AND position >= $3"
-                ),
-                sql_params![PROJECT, branch, position],
-            )?;
-            let mut insert = file.prepare(sql!(
-                "INSERT INTO branch_revision (project, branch, position, revision)
-                 VALUES ($1, $2, $3, $4)"
-            ))?;
-            for (row_position, revision) in (i64::from(position)..).zip(revisions) {
-                let number = upsert_revision(file, revision)?;
-                insert.execute(sql_params![PROJECT, branch, row_position, number])?;
-            }
-            Ok(())
+            let sql = sql!(
+                "DELETE FROM branch_revision
+                 WHERE project = $1 AND branch = $2 AND position >= $3"
+            );
+            file.execute(sql, sql_params![PROJECT, branch, position])?;
+            insert_line(file, branch, position, revisions)
         })
     }
 
@@ -53,7 +44,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> anyhow::Result<()> {
+    pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> Result<()> {
         let sessions_sql = sql!("SELECT sessions, number_sum FROM summary_total");
         let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
         let current: Option<(i64, i64)> = self.query_first(sessions_sql, sql_params![], read)?;
@@ -92,7 +83,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn line_tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
+    pub fn line_tip(&self, branch: &str) -> Result<Option<(u32, String)>> {
         let sql = sql!(
             "SELECT position, id FROM branch_revision JOIN revision ON number = revision
              WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
@@ -104,7 +95,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn line_position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
+    pub fn line_position(&self, branch: &str, id: &str) -> Result<Option<u32>> {
         let sql = sql!(
             "SELECT position FROM branch_revision JOIN revision ON number = revision
              WHERE branch_revision.project = $1 AND branch = $2 AND id = $3"
@@ -117,29 +108,20 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn later_revisions(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
-        let lines = sql!(
-            "SELECT branch, position FROM branch_revision JOIN revision ON number = revision
-             WHERE branch_revision.project = $1 AND id = $2 ORDER BY branch"
+    pub fn later_revisions(&self, id: &str) -> Result<Option<Vec<String>>> {
+        let sql = sql!(
+            "SELECT following.id FROM revision AS this
+             JOIN branch_revision AS placed ON placed.revision = this.number
+             LEFT JOIN branch_revision AS later ON later.project = placed.project
+                 AND later.branch = placed.branch AND later.position > placed.position
+             LEFT JOIN revision AS following ON following.number = later.revision
+             WHERE this.project = $1 AND placed.project = $1 AND this.id = $2
+             ORDER BY placed.branch, later.position"
         );
-        let lines: Vec<(String, u32)> =
-            self.query_rows(lines, sql_params![PROJECT, id], |row| {
-                Ok((row.get::<String>(0)?, row.get::<u32>(1)?))
-            })?;
-        if lines.is_empty() {
-            return Ok(None);
-        }
-        let later_sql = sql!(
-            "SELECT id FROM branch_revision JOIN revision ON number = revision
-             WHERE branch_revision.project = $1 AND branch = $2 AND position > $3 ORDER BY position"
-        );
-        let mut found = Vec::new();
-        for (branch, position) in lines {
-            let params = sql_params![PROJECT, &branch, position];
-            let ids: Vec<String> = self.query_rows(later_sql, params, |row| row.get(0))?;
-            found.extend(ids);
-        }
-        Ok(Some(found))
+        // A line that ends with this revision has a row without a later revision.
+        let later: Vec<Option<String>> =
+            self.query_rows(sql, sql_params![PROJECT, id], |row| row.get(0))?;
+        Ok((!later.is_empty()).then(|| later.into_iter().flatten().collect()))
     }
 
     /// Returns a marker for each given revision that lies on the line, in the order of the line.
@@ -150,7 +132,7 @@ impl Store {
         &self,
         branch: &str,
         ids: impl Iterator<Item = &'a String>,
-    ) -> anyhow::Result<Vec<RevisionMarker>> {
+    ) -> Result<Vec<RevisionMarker>> {
         let sql = sql!(
             "SELECT position, committed_unix_ms
              FROM branch_revision JOIN revision ON number = revision
@@ -176,7 +158,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_lines(&self) -> anyhow::Result<Vec<String>> {
+    pub fn list_lines(&self) -> Result<Vec<String>> {
         let sql = sql!(
             "SELECT branch FROM branch_revision WHERE project = $1 GROUP BY branch
              ORDER BY branch COLLATE {{binary}}"
@@ -194,7 +176,7 @@ impl Store {
         &self,
         branch: &str,
         numbers: &[i64],
-    ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
+    ) -> Result<Vec<(i64, PlacedRevision)>> {
         // The join starts from the revisions with the same tree. If it started from the line, each
         // revision that is not on the line would cost a scan of the whole line.
         let sql = sql!(
@@ -208,21 +190,31 @@ impl Store {
                   HAVING count(*) = 1)), number
              FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
         );
-        let read = |row: SqlRow<'_>| {
-            let placed = PlacedRevision { revision: read_revision(row)?, position: row.get(5)? };
-            Ok((row.get(6)?, placed, row.get(4)?))
-        };
         let numbers = serde_json::to_string(numbers)?;
-        let found: Vec<(i64, PlacedRevision, Option<String>)> =
-            self.query_rows(sql, sql_params![branch, PROJECT, &numbers], read)?;
-        found
-            .into_iter()
-            .map(|(number, mut placed, parents)| {
-                placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), parse_json)?;
-                Ok((number, placed))
-            })
-            .collect()
+        self.query_rows(sql, sql_params![branch, PROJECT, &numbers], |row| {
+            let parents = row.get::<Option<&str>>(4)?.map_or(Ok(Vec::new()), parse_json)?;
+            let revision = Revision { parents, ..read_revision(row)? };
+            Ok((row.get(6)?, PlacedRevision { revision, position: row.get(5)? }))
+        })
     }
+}
+
+/// Inserts the part of a line that starts at `position`.
+pub(super) fn insert_line(
+    file: &Database,
+    branch: &str,
+    position: u32,
+    revisions: &[Revision],
+) -> Result<()> {
+    for (position, revision) in (i64::from(position)..).zip(revisions) {
+        let number = upsert_revision(file, revision)?;
+        let sql = sql!(
+            "INSERT INTO branch_revision (project, branch, position, revision)
+             VALUES ($1, $2, $3, $4)"
+        );
+        file.execute(sql, sql_params![PROJECT, branch, position, number])?;
+    }
+    Ok(())
 }
 
 /// Reads a revision without its parents from the columns id, tree, committed_unix_ms and subject.

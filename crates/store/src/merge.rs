@@ -3,16 +3,16 @@
 //!
 //! The result depends only on the blocks, not on their order: it is the session that a single
 //! machine would have recorded. The primary key of `block_origin` excludes duplicates: a block and
-//! its origin are inserted in one transaction. Start at [`SessionMerger::merge_block`].
+//! its origin are inserted in one transaction. Start at [`SessionRecorder::merge_block`].
 
 use super::Store;
 use super::database::{Database, sql, sql_params};
 use super::read::parse_json;
 use super::recorder::SessionRecorder;
 use super::session_writer::SessionWriter;
-use anyhow::bail;
+use anyhow::{Context, Result, bail};
 use speedwell_formats::spool::SpoolBlock;
-use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
+use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure, name_variants};
 
 /// Origin of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,34 +69,8 @@ pub enum ShardState {
     Lost,
 }
 
-const SHARD_STATE_NAMES: [(ShardState, &str); 5] = [
-    (ShardState::Waiting, "waiting"),
-    (ShardState::Sent, "sent"),
-    (ShardState::Running, "running"),
-    (ShardState::Done, "done"),
-    (ShardState::Lost, "lost"),
-];
-
-impl ShardState {
-    /// Returns the stored name.
-    pub fn name(self) -> &'static str {
-        let named_state = SHARD_STATE_NAMES.iter().find(|(state, _)| *state == self);
-        named_state.map_or("lost", |(_, name)| name)
-    }
-
-    fn from_name(name: &str) -> anyhow::Result<ShardState> {
-        match SHARD_STATE_NAMES.iter().find(|(_, state_name)| *state_name == name) {
-            Some((state, _)) => Ok(*state),
-            None => bail!("unknown shard state '{name}'"),
-        }
-    }
-}
-
-/// Records a session that other machines measure.
-#[derive(Debug)]
-pub struct SessionMerger<'a> {
-    recorder: SessionRecorder<'a>,
-}
+name_variants!(ShardState: Waiting = "waiting", Sent = "sent", Running = "running",
+    Done = "done", Lost = "lost");
 
 impl Store {
     /// Inserts a session that other machines will measure: its plan, its machines and the shards.
@@ -108,20 +82,12 @@ impl Store {
         session: &Session,
         plan: &str,
         shards: &[StoredShard],
-    ) -> anyhow::Result<SessionMerger<'_>> {
-        let mut merger = SessionMerger { recorder: self.begin_recording(session, plan)? };
+    ) -> Result<SessionRecorder<'_>> {
+        let mut recorder = self.begin_recording(session, plan)?;
         for (index, shard) in (0..).zip(shards) {
-            merger.set_shard(index, shard)?;
+            recorder.set_shard(index, shard)?;
         }
-        Ok(merger)
-    }
-
-    /// Continues merging a session.
-    ///
-    /// # Errors
-    /// Fails like [`Store::resume_recording`].
-    pub fn resume_merging(&mut self, number: i64) -> anyhow::Result<SessionMerger<'_>> {
-        Ok(SessionMerger { recorder: self.resume_recording(number)? })
+        Ok(recorder)
     }
 
     /// Returns the shards of a session, in order; none if the session was measured on a single
@@ -129,32 +95,23 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_shards(&self, number: i64) -> anyhow::Result<Vec<StoredShard>> {
+    pub fn list_shards(&self, number: i64) -> Result<Vec<StoredShard>> {
         let sql = sql!(
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM shard
              WHERE session = $1 ORDER BY seq"
         );
-        let rows: Vec<(StoredShard, String, String)> =
-            self.query_rows(sql, sql_params![number], |row| {
-                let shard = StoredShard {
-                    machine: row.get(0)?,
-                    jobs: Vec::new(),
-                    stratum: row.get(2)?,
-                    attempt: row.get(3)?,
-                    engine_id: row.get(4)?,
-                    state: ShardState::Waiting,
-                };
-                Ok((shard, row.get(1)?, row.get(5)?))
-            })?;
-        rows.into_iter()
-            .map(|(shard, jobs, state)| {
-                Ok(StoredShard {
-                    jobs: parse_json(&jobs)?,
-                    state: ShardState::from_name(&state)?,
-                    ..shard
-                })
+        self.query_rows(sql, sql_params![number], |row| {
+            let state: &str = row.get(5)?;
+            Ok(StoredShard {
+                machine: row.get(0)?,
+                jobs: parse_json(row.get(1)?)?,
+                stratum: row.get(2)?,
+                attempt: row.get(3)?,
+                engine_id: row.get(4)?,
+                state: ShardState::from_name(state)
+                    .with_context(|| format!("unknown shard state '{state}'"))?,
             })
-            .collect()
+        })
     }
 
     /// Returns the merged blocks with their origins. Each block is given by the index of its case
@@ -162,7 +119,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn merged_blocks(&self, number: i64) -> anyhow::Result<Vec<((u32, u32), BlockOrigin)>> {
+    pub fn merged_blocks(&self, number: i64) -> Result<Vec<((u32, u32), BlockOrigin)>> {
         let sql = sql!(
             "SELECT job, block, machine, shard, attempt FROM block_origin
              WHERE session = $1 ORDER BY job, block"
@@ -175,24 +132,11 @@ impl Store {
     }
 }
 
-impl SessionMerger<'_> {
-    /// Returns the number of the session, as in `@NUMBER`.
-    pub fn number(&self) -> i64 {
-        self.recorder.number()
-    }
-
-    /// Queues the session for upload. It is uploaded when it is complete, even if this process dies
-    /// before that.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.recorder.queue_upload(url, now_unix_ms)
-    }
-
+/// Records what other machines measured.
+impl SessionRecorder<'_> {
     /// Returns the store, for reading.
     pub fn store(&self) -> &Store {
-        self.recorder.store
+        self.store
     }
 
     /// Inserts a block, unless it was merged before.
@@ -200,19 +144,15 @@ impl SessionMerger<'_> {
     /// # Errors
     /// Fails if a metric has another unit elsewhere in the session, or on database errors; the
     /// block is then not inserted at all.
-    pub fn merge_block(
-        &mut self,
-        origin: BlockOrigin,
-        block: &SpoolBlock,
-    ) -> anyhow::Result<MergeOutcome> {
-        self.recorder.write_with(|writer, file| {
-            let inserted = file.execute(
+    pub fn merge_block(&mut self, origin: BlockOrigin, block: &SpoolBlock) -> Result<MergeOutcome> {
+        self.write_with(|writer, file| {
+            let inserted = file.count_changes(
                 sql!(
                     "INSERT INTO block_origin (session, job, block, machine, shard, attempt)
                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
                 ),
                 sql_params![
-                    writer.session(),
+                    writer.session,
                     block.job,
                     block.block,
                     origin.machine,
@@ -246,15 +186,14 @@ impl SessionMerger<'_> {
         (job, after): (u32, Option<u32>),
         label: &str,
         saved: usize,
-    ) -> anyhow::Result<bool> {
+    ) -> Result<bool> {
         if let Some(after) = after {
-            let existing =
-                self.recorder.write_with(|writer, file| find_origin(writer, file, job, after))?;
+            let existing = self.write_with(|writer, file| find_origin(writer, file, job, after))?;
             if existing != Some(origin) {
                 return Ok(false);
             }
         }
-        self.recorder.record_decision(label, saved)?;
+        self.store_decision(label, saved)?;
         Ok(true)
     }
 
@@ -262,32 +201,29 @@ impl SessionMerger<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> anyhow::Result<()> {
+    pub fn set_shard(&mut self, index: u32, shard: &StoredShard) -> Result<()> {
         let jobs = serde_json::to_string(&shard.jobs)?;
-        self.recorder.write_with(|writer, file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO shard (session, seq, machine, jobs, stratum, attempt,
-                         engine_id, state)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-                     ON CONFLICT (session, seq) DO UPDATE SET
-                         machine = excluded.machine, jobs = excluded.jobs,
-                         stratum = excluded.stratum, attempt = excluded.attempt,
-                         engine_id = excluded.engine_id, state = excluded.state"
-                ),
-                sql_params![
-                    writer.session(),
-                    index,
-                    shard.machine,
-                    &jobs,
-                    shard.stratum,
-                    shard.attempt,
-                    &shard.engine_id,
-                    shard.state.name(),
-                ],
-            )?;
-            Ok(())
-        })
+        let session = self.number();
+        self.store.execute(
+            sql!(
+                "INSERT INTO shard (session, seq, machine, jobs, stratum, attempt, engine_id, state)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                 ON CONFLICT (session, seq) DO UPDATE SET
+                     machine = excluded.machine, jobs = excluded.jobs,
+                     stratum = excluded.stratum, attempt = excluded.attempt,
+                     engine_id = excluded.engine_id, state = excluded.state"
+            ),
+            sql_params![
+                session,
+                index,
+                shard.machine,
+                &jobs,
+                shard.stratum,
+                shard.attempt,
+                &shard.engine_id,
+                shard.state.name(),
+            ],
+        )
     }
 
     /// Stores what a machine reports about itself. If `is_only` is set, the session has no other
@@ -301,25 +237,24 @@ impl SessionMerger<'_> {
         index: u32,
         machine: &SessionMachine,
         is_only: bool,
-    ) -> anyhow::Result<()> {
-        self.recorder.write_with(|writer, file| {
+    ) -> Result<()> {
+        self.write_with(|writer, file| {
             writer.upsert_machine(file, index, machine)?;
             if !is_only {
                 return Ok(());
             }
             let sql = sql!("SELECT environment FROM session WHERE number = $1");
-            let json: String = file.query_value(sql, sql_params![writer.session()])?;
+            let json: String = file.query_value(sql, sql_params![writer.session])?;
             let stored: Environment = parse_json(&json)?;
             let environment = Environment {
                 programs: stored.programs,
                 machine: stored.machine,
                 ..machine.environment.clone()
             };
-            file.execute(
+            Ok(file.execute(
                 sql!("UPDATE session SET environment = $1 WHERE number = $2"),
-                sql_params![&serde_json::to_string(&environment)?, writer.session()],
-            )?;
-            Ok(())
+                sql_params![&serde_json::to_string(&environment)?, writer.session],
+            )?)
         })
     }
 
@@ -328,35 +263,20 @@ impl SessionMerger<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn supersede_runs(&mut self, slots: &[u32]) -> anyhow::Result<()> {
+    pub fn supersede_runs(&mut self, slots: &[u32]) -> Result<()> {
         let numbers = serde_json::to_string(slots)?;
-        self.recorder.write_with(|writer, file| {
-            file.execute(
-                sql!(
-                    "UPDATE run SET superseded = 1
-                     WHERE session = $1 AND slot IN ({{numbers:2}})"
-                ),
-                sql_params![writer.session(), &numbers],
-            )?;
-            Ok(())
-        })
+        let sql =
+            sql!("UPDATE run SET superseded = 1 WHERE session = $1 AND slot IN ({{numbers:2}})");
+        let session = self.number();
+        self.store.execute(sql, sql_params![session, &numbers])
     }
 
     /// Inserts a failure without a slot, unless the session already has it.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn add_failure(&mut self, failure: &StepFailure) -> anyhow::Result<()> {
-        (self.recorder).write_with(|writer, file| writer.insert_failure_once(file, failure))
-    }
-
-    /// Marks the session as interrupted or complete.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
-        self.recorder.write_with(|writer, file| Ok(writer.order_metrics(file)?))?;
-        self.recorder.finish_session(interrupted)
+    pub fn add_failure(&mut self, failure: &StepFailure) -> Result<()> {
+        self.write_with(|writer, file| writer.insert_failure_once(file, failure))
     }
 }
 
@@ -366,18 +286,16 @@ fn insert_block(
     file: &Database,
     machine: u32,
     block: &SpoolBlock,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     for (first, metric) in &block.metrics {
         writer.declare_metric(file, metric)?;
         writer.record_first_report(file, &metric.name, *first)?;
     }
-    let Some(first) = block.slots.iter().min() else {
-        return Ok(());
-    };
+    let Some(first) = block.slots.iter().min() else { return Ok(()) };
     writer.seek_to_slot(*first);
     let runs: Vec<Run> =
         block.runs.iter().map(|run| Run { machine: Some(machine), ..run.clone() }).collect();
-    writer.insert_runs(file, &runs.iter().collect::<Vec<&Run>>(), true)?;
+    writer.insert_runs(file, &runs, true)?;
     for failure in &block.failures {
         writer.insert_failure(file, failure, true)?;
     }
@@ -396,15 +314,14 @@ fn find_origin(
     file: &Database,
     job: u32,
     block: u32,
-) -> anyhow::Result<Option<BlockOrigin>> {
+) -> Result<Option<BlockOrigin>> {
     let sql = sql!(
         "SELECT machine, shard, attempt FROM block_origin
          WHERE session = $1 AND job = $2 AND block = $3"
     );
-    let found = file.query_first(sql, sql_params![writer.session(), job, block], |row| {
+    Ok(file.query_first(sql, sql_params![writer.session, job, block], |row| {
         Ok(BlockOrigin { machine: row.get(0)?, shard: row.get(1)?, attempt: row.get(2)? })
-    })?;
-    Ok(found)
+    })?)
 }
 
 #[cfg(test)]
@@ -478,7 +395,7 @@ mod tests {
             assert_eq!(double, MergeOutcome::Refused(block_origin(first, 0)));
             // A decision based on the blocks of a rejected attempt does not apply to the merged
             // blocks.
-            let decide = |merger: &mut SessionMerger<'_>, attempt| {
+            let decide = |merger: &mut SessionRecorder<'_>, attempt| {
                 let origin = block_origin(first, attempt);
                 merger.record_decision(origin, (first.job, Some(first.block)), "g/x", 4)
             };

@@ -7,13 +7,12 @@
 use super::Store;
 use super::browse::read_machine;
 use super::database::{Database, Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
-use super::read::{parse_direction, parse_json};
-use super::session_writer::direction_name;
-use anyhow::Context;
+use super::read::{parse_json, read_metric};
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{
-    HistoryPoint, Machine, Metric, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
+    HistoryPoint, Machine, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
     SessionPoints,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -27,11 +26,8 @@ const MAX_AHEAD_MS: i64 = 86_400_000;
 /// is first read. Otherwise, the point of a machine whose clock is years ahead would remain the
 /// newest point for all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
-    if is_in_future(started_unix_ms, now_unix_ms) { now_unix_ms } else { started_unix_ms }
-}
-
-fn is_in_future(started_unix_ms: i64, now_unix_ms: i64) -> bool {
-    started_unix_ms > now_unix_ms.saturating_add(MAX_AHEAD_MS)
+    let is_in_future = started_unix_ms > now_unix_ms.saturating_add(MAX_AHEAD_MS);
+    if is_in_future { now_unix_ms } else { started_unix_ms }
 }
 
 /// Value of the columns called `project`. It is always the same, because each project has tables of
@@ -74,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
+    pub fn find_sessions_without_points(&self) -> Result<Vec<i64>> {
         let sql = sql!("SELECT session FROM pending_summary ORDER BY session DESC");
         self.query_rows(sql, sql_params![], |row| row.get(0))
     }
@@ -84,7 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn sessions_in_future(&self, max_count: i64) -> anyhow::Result<Vec<i64>> {
+    pub fn sessions_in_future(&self, max_count: i64) -> Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
         );
@@ -96,31 +92,26 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn store_points(&mut self, session: i64, points: &SessionPoints) -> anyhow::Result<()> {
+    pub fn store_points(&mut self, session: i64, points: &SessionPoints) -> Result<()> {
         self.transact(|file| {
-            let recorded: i64 = file.query_value(
-                sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
-                sql_params![session],
-            )?;
+            let sql = sql!("SELECT started_unix_ms FROM session WHERE number = $1");
+            let recorded: i64 = file.query_value(sql, sql_params![session])?;
             let started = credible_start(recorded, unix_time_ms());
             let machine = upsert_machine(file, &points.machine, started)?;
-            file.execute(
-                sql!(
-                    "INSERT INTO session_machine (session, machine, environment_facts)
-                     VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
-                         machine = excluded.machine, environment_facts = excluded.environment_facts"
-                ),
-                sql_params![session, machine, &serde_json::to_string(&points.environment_facts)?],
-            )?;
+            let facts = serde_json::to_string(&points.environment_facts)?;
+            let sql = sql!(
+                "INSERT INTO session_machine (session, machine, environment_facts)
+                 VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
+                     machine = excluded.machine, environment_facts = excluded.environment_facts"
+            );
+            file.execute(sql, sql_params![session, machine, &facts])?;
             file.execute(sql!("DELETE FROM point WHERE session = $1"), sql_params![session])?;
             let rows = point_rows(file, (session, started, machine), &points.points)?;
-            file.insert(
-                sql!(
-                    "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
-                         value, low, high, runs, spread, kind, dirty, benchmark_digest) {{rows:14}}"
-                ),
-                &rows,
-            )?;
+            let sql = sql!(
+                "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
+                     value, low, high, runs, spread, kind, dirty, benchmark_digest) {{rows:14}}"
+            );
+            file.insert(sql, &rows)?;
             Ok(())
         })
     }
@@ -129,7 +120,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_points(&self, series: &[i64]) -> anyhow::Result<Vec<StoredPoint>> {
+    pub fn load_points(&self, series: &[i64]) -> Result<Vec<StoredPoint>> {
         let sql = sql!(
             "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
                     dirty, benchmark_digest, series
@@ -144,20 +135,15 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_newest_points(
-        &self,
-        series: i64,
-        max_points: usize,
-    ) -> anyhow::Result<Vec<StoredPoint>> {
+    pub fn load_newest_points(&self, series: i64, max_points: usize) -> Result<Vec<StoredPoint>> {
         let sql = sql!(
             "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
                     dirty, benchmark_digest, series
              FROM point WHERE series = $1
              ORDER BY at_unix_ms DESC, session DESC, seq DESC LIMIT $2"
         );
-        let limit = i64::try_from(max_points).unwrap_or(i64::MAX);
         let mut points: Vec<StoredPoint> =
-            self.query_rows(sql, sql_params![series, limit], |row| read_point(&row))?;
+            self.query_rows(sql, sql_params![series, max_points], |row| read_point(&row))?;
         points.reverse();
         Ok(points)
     }
@@ -167,7 +153,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn revisions_measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
+    pub fn revisions_measured_on(&self, machine: &str) -> Result<Vec<[String; 3]>> {
         let sql = sql!(
             "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point
              JOIN machine ON machine.number = point.machine
@@ -175,9 +161,8 @@ impl Store {
              JOIN revision ON revision.number = point.revision
              WHERE machine.id = $1 AND point.dirty = 0 AND point.kind NOT IN ('confirm', 'bisect')"
         );
-        self.query_rows(sql, sql_params![machine], |row| {
-            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
-        })
+        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
+        self.query_rows(sql, sql_params![machine], read)
     }
 
     /// Returns the spreads of the points that a machine measured in the sessions from number
@@ -189,7 +174,7 @@ impl Store {
         &self,
         machine: i64,
         first_session: i64,
-    ) -> anyhow::Result<BTreeMap<i64, Vec<f64>>> {
+    ) -> Result<BTreeMap<i64, Vec<f64>>> {
         // The sessions are few, and their points are found by session.
         let sql = sql!(
             "SELECT point.series, point.spread FROM session_machine
@@ -212,7 +197,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn line_failures(&self, branch: &str) -> anyhow::Result<LineFailures> {
+    pub fn line_failures(&self, branch: &str) -> Result<LineFailures> {
         // The join starts from the failures, because there are fewer of them than revisions of the
         // branch.
         let sql = sql!(
@@ -225,25 +210,21 @@ impl Store {
              AND branch_revision.revision = revision.number AND branch_revision.branch = $2
              AND skipped = 0 ORDER BY position, session.number"
         );
-        let read = |row: SqlRow<'_>| {
-            let landmark = RevisionMarker {
-                position: row.get(0)?,
-                committed_unix_ms: row.get(1)?,
-                revision: row.get(2)?,
-                session: row.get(3)?,
-            };
-            Ok((landmark, row.get(4)?, row.get(5)?))
-        };
-        let failed: Vec<(RevisionMarker, String, String)> =
-            self.query_rows(sql, sql_params![PROJECT, branch], read)?;
-        let mut failures = Vec::new();
-        for (landmark, detail, design) in failed {
-            let design: DesignKeys = parse_json(&design)?;
-            if !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
-                failures.push((landmark, parse_json(&detail)?));
-            }
-        }
-        Ok(LineFailures { failures })
+        let failures: Vec<Option<(RevisionMarker, FailureKeys)>> =
+            self.query_rows(sql, sql_params![PROJECT, branch], |row| {
+                let design: DesignKeys = parse_json(row.get(5)?)?;
+                if matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
+                    return Ok(None);
+                }
+                let marker = RevisionMarker {
+                    position: row.get(0)?,
+                    committed_unix_ms: row.get(1)?,
+                    revision: row.get(2)?,
+                    session: row.get(3)?,
+                };
+                Ok(Some((marker, parse_json(row.get(4)?)?)))
+            })?;
+        Ok(LineFailures { failures: failures.into_iter().flatten().collect() })
     }
 
     /// Returns revisions that failed to build during a backfill, with the build command and the
@@ -251,7 +232,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
+    pub fn failed_backfills(&self) -> Result<Vec<(String, String, i64)>> {
         // The text filter excludes most sessions cheaply. The purpose is checked exactly below.
         let sql = sql!(
             "SELECT origin.revision, variants, session.number, design, failure.detail FROM session
@@ -259,24 +240,18 @@ impl Store {
              JOIN failure ON failure.session = session.number
              WHERE design LIKE '%backfill%' ORDER BY session.number, failure.seq"
         );
-        let read = |row: SqlRow<'_>| {
-            let columns = [row.get(1)?, row.get(3)?, row.get(4)?];
-            Ok((row.get(0)?, row.get(2)?, columns))
-        };
-        let failed: Vec<(String, i64, [String; 3])> = self.query_rows(sql, sql_params![], read)?;
-        let mut found: Vec<(String, String, i64)> = Vec::new();
-        for (revision, session, [variants, design, detail]) in failed {
-            let is_known =
-                found.last().is_some_and(|(_, _, last_session)| *last_session == session);
-            let design: DesignKeys = parse_json(&design)?;
-            let failure: FailureKeys = parse_json(&detail)?;
-            if !is_known
-                && design.purpose.as_deref() == Some("backfill")
-                && failure.step.as_deref() == Some("build")
-            {
-                found.push((revision, build_command(&variants)?, session));
-            }
-        }
+        let rows: Vec<Option<(String, String, i64)>> =
+            self.query_rows(sql, sql_params![], |row| {
+                let design: DesignKeys = parse_json(row.get(3)?)?;
+                let failure: FailureKeys = parse_json(row.get(4)?)?;
+                let is_build = failure.step.as_deref() == Some("build");
+                if !is_build || design.purpose.as_deref() != Some("backfill") {
+                    return Ok(None);
+                }
+                Ok(Some((row.get(0)?, build_command(row.get(1)?)?, row.get(2)?)))
+            })?;
+        let mut found: Vec<(String, String, i64)> = rows.into_iter().flatten().collect();
+        found.dedup_by_key(|(_, _, session)| *session);
         Ok(found)
     }
 
@@ -284,7 +259,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_series(&self) -> anyhow::Result<Vec<StoredSeries>> {
+    pub fn list_series(&self) -> Result<Vec<StoredSeries>> {
         let sql = sql!(
             "SELECT number, case_id, variant, metric, unit, better, seq FROM series
              WHERE project = $1 ORDER BY number"
@@ -297,7 +272,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn series_of_case(&self, case: &str) -> anyhow::Result<Vec<StoredSeries>> {
+    pub fn series_of_case(&self, case: &str) -> Result<Vec<StoredSeries>> {
         let sql = sql!(
             "SELECT number, case_id, variant, metric, unit, better, seq FROM series
              WHERE project = $1 AND case_id = $2 ORDER BY number"
@@ -309,21 +284,11 @@ impl Store {
         &self,
         sql: &'static SqlStatement,
         params: &[SqlParam<'_>],
-    ) -> anyhow::Result<Vec<StoredSeries>> {
-        let read = |row: SqlRow<'_>| {
-            let key = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
-            let better: String = row.get(5)?;
-            Ok((row.get(0)?, key, better, row.get::<i64>(6)? == 0))
-        };
-        type SeriesColumns = (i64, (String, String, String, String), String, bool);
-        let rows: Vec<SeriesColumns> = self.query_rows(sql, params, read)?;
-        rows.into_iter()
-            .map(|(number, (case, variant, name, unit), better, is_primary)| {
-                let better = parse_direction(&better, &name)?;
-                let metric = Metric { name, unit, better };
-                Ok(StoredSeries { number, key: SeriesKey { case, variant, metric }, is_primary })
-            })
-            .collect()
+    ) -> Result<Vec<StoredSeries>> {
+        self.query_rows(sql, params, |row| {
+            let is_primary = row.get::<i64>(6)? == 0;
+            Ok(StoredSeries { number: row.get(0)?, key: read_series_key(row, 1)?, is_primary })
+        })
     }
 
     /// Returns the number of the machine that measured a session; `None` if the session has no
@@ -331,7 +296,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn session_machine(&self, session: i64) -> anyhow::Result<Option<i64>> {
+    pub fn session_machine(&self, session: i64) -> Result<Option<i64>> {
         let sql = sql!("SELECT machine FROM session_machine WHERE session = $1");
         self.query_first(sql, sql_params![session], |row| row.get(0))
     }
@@ -340,7 +305,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if no machine has that number, or on database errors.
-    pub fn find_machine(&self, number: i64) -> anyhow::Result<Machine> {
+    pub fn find_machine(&self, number: i64) -> Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
         let found = self.query_first(sql, sql_params![number], |row| read_machine(row, 0))?;
         found.with_context(|| format!("machine {number} does not exist"))
@@ -350,10 +315,11 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn environment_facts(&self, session: i64) -> Result<Vec<(String, String)>> {
         let sql = sql!("SELECT environment_facts FROM session_machine WHERE session = $1");
-        let text: Option<String> = self.query_first(sql, sql_params![session], |row| row.get(0))?;
-        text.as_deref().map_or(Ok(Vec::new()), parse_json)
+        let facts =
+            self.query_first(sql, sql_params![session], |row| Ok(parse_json(row.get(0)?)?))?;
+        Ok(facts.unwrap_or_default())
     }
 
     /// Returns the distinct sets of environment facts of these sessions, each with the sessions
@@ -361,7 +327,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn facts_by_sessions(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
+    pub fn facts_by_sessions(&self, sessions: &[i64]) -> Result<Vec<SharedFacts>> {
         let sql = sql!(
             "SELECT environment_facts, session FROM session_machine WHERE session IN {{numbers:1}}
              ORDER BY session"
@@ -380,15 +346,14 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn machine_facts(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
+    pub fn machine_facts(&self, machine: i64) -> Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
             "SELECT DISTINCT environment_facts FROM (
                  SELECT environment_facts FROM session_machine WHERE machine = $1
                  ORDER BY session DESC LIMIT 1000) AS newest
              ORDER BY environment_facts"
         );
-        let jsons: Vec<String> = self.query_rows(sql, sql_params![machine], |row| row.get(0))?;
-        jsons.iter().map(|text| parse_json(text)).collect()
+        self.query_rows(sql, sql_params![machine], |row| Ok(parse_json(row.get(0)?)?))
     }
 }
 
@@ -406,17 +371,23 @@ fn read_point(row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
             interval: low.zip(row.get(6)?),
             runs: row.get(7)?,
             spread: row.get(8)?,
-            kind: parse_point_kind(row.text(9)?),
+            // Change detection ignores points of this kind, so a kind that only a later version
+            // knows becomes this kind.
+            kind: PointKind::from_name(row.get(9)?).unwrap_or(PointKind::Confirm),
             is_dirty: row.get(10)?,
             benchmark_digest: row.get(11)?,
         },
     })
 }
 
-/// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
-/// because change detection ignores points of this kind.
-fn parse_point_kind(name: &str) -> PointKind {
-    PointKind::from_name(name).unwrap_or(PointKind::Confirm)
+/// Reads the key of a series from the columns case_id, variant, metric, unit and better, starting
+/// at `column`.
+pub(super) fn read_series_key(row: SqlRow<'_>, column: usize) -> Result<SeriesKey, Error> {
+    Ok(SeriesKey {
+        case: row.get(column)?,
+        variant: row.get(column + 1)?,
+        metric: read_metric(row, column + 2)?,
+    })
 }
 
 /// Failures of the sessions that measured revisions of a branch, in the order of these revisions.
@@ -428,12 +399,8 @@ pub struct LineFailures {
 impl LineFailures {
     /// Returns a marker for each session in which the case failed under the variant.
     pub fn of_case(&self, case: &str, variant: &str) -> Vec<RevisionMarker> {
-        let mut failed: Vec<RevisionMarker> = self
-            .failures
-            .iter()
-            .filter(|(_, keys)| keys.concerns(case, variant))
-            .map(|(marker, _)| marker.clone())
-            .collect();
+        let failures = self.failures.iter().filter(|(_, keys)| keys.concerns(case, variant));
+        let mut failed: Vec<_> = failures.map(|(marker, _)| marker.clone()).collect();
         failed.dedup();
         failed
     }
@@ -462,7 +429,7 @@ struct DesignKeys {
 }
 
 /// Returns the build command of the first stored variant; empty if the variant has none.
-fn build_command(variants: &str) -> anyhow::Result<String> {
+fn build_command(variants: &str) -> Result<String> {
     let variants: serde_json::Value = parse_json(variants)?;
     let command = variants.pointer("/0/worktree/build/command").and_then(serde_json::Value::as_str);
     Ok(command.unwrap_or_default().to_owned())
@@ -474,7 +441,7 @@ fn point_rows<'p>(
     file: &Database,
     (session, started_unix_ms, machine): (i64, i64, i64),
     points: &'p [SessionPoint],
-) -> anyhow::Result<Vec<[SqlParam<'p>; 14]>> {
+) -> Result<Vec<[SqlParam<'p>; 14]>> {
     // A session that measured several revisions has several points in a series.
     let mut next_indices: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
@@ -547,8 +514,8 @@ pub(super) fn upsert_series(
         &key.variant,
         &key.metric.name,
         &key.metric.unit,
-        direction_name(key.metric.better),
-        metric_index as i64,
+        key.metric.better.name(),
+        metric_index,
     ];
     find_or_insert(
         file,
@@ -571,7 +538,7 @@ pub(super) fn upsert_series(
 
 /// Returns the number of a revision, inserting the revision if needed. Adds facts to a stored
 /// revision that lacks the tree or the commit time; never removes facts.
-pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
+pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> Result<i64> {
     let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));
     Ok(find_or_insert(
         file,
@@ -622,7 +589,7 @@ mod tests {
     use super::*;
     use crate::back_end_tests::test_backends;
     use speedwell_fixtures::FakeSession;
-    use speedwell_model::{MetricDirection, SessionState};
+    use speedwell_model::{Metric, MetricDirection, SessionState};
 
     /// Stores a session that started at `at_unix_ms`, with a point of each kind in series 1.
     fn store_session(store: &mut Store, at_unix_ms: i64) -> i64 {

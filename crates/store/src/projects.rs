@@ -6,7 +6,7 @@
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
 /// A project of a server.
@@ -38,9 +38,8 @@ pub fn project_name_problem(name: &str) -> Option<&'static str> {
             "a name may have up to 64 lowercase letters, digits and hyphens, and must not begin with a hyphen",
         );
     }
-    RESERVED_NAMES
-        .contains(&name)
-        .then_some("the name is reserved for the URLs of the server itself")
+    let is_reserved = RESERVED_NAMES.contains(&name);
+    is_reserved.then_some("the name is reserved for the URLs of the server itself")
 }
 
 impl Store {
@@ -48,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_projects(&self) -> anyhow::Result<Vec<StoredProject>> {
+    pub fn list_projects(&self) -> Result<Vec<StoredProject>> {
         let sql = sql!(
             "SELECT number, name, is_public FROM project
              ORDER BY CASE WHEN number = 1 THEN 0 ELSE 1 END, name COLLATE {{binary}}"
@@ -60,7 +59,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_project(&self, name: &str) -> anyhow::Result<Option<StoredProject>> {
+    pub fn find_project(&self, name: &str) -> Result<Option<StoredProject>> {
         let sql = sql!("SELECT number, name, is_public FROM project WHERE name = $1");
         self.query_first(sql, sql_params![name], read_project)
     }
@@ -69,17 +68,14 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the name is invalid, the tables cannot be created, or on database errors.
-    pub fn add_project(&mut self, name: &str) -> anyhow::Result<StoredProject> {
+    pub fn add_project(&mut self, name: &str) -> Result<StoredProject> {
         if let Some(problem) = project_name_problem(name) {
-            anyhow::bail!("invalid project name '{name}': {problem}");
+            bail!("invalid project name '{name}': {problem}");
         }
-        self.execute(
-            sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"),
-            sql_params![name],
-        )?;
+        let sql = sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING");
+        self.execute(sql, sql_params![name])?;
         let project = self.find_project(name)?.context("the project was removed")?;
-        let result = self.database.make_schema(project.number);
-        result.map_err(|error| self.explain_error(error))?;
+        self.explain(self.database.make_schema(project.number))?;
         Store::open(&self.project_path(&project)?)?;
         Ok(project)
     }
@@ -88,10 +84,10 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the project does not exist, or on database errors.
-    pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
+    pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> Result<()> {
         self.transact(|file| {
             let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
-            let changed = file.execute(sql, sql_params![is_public, name])?;
+            let changed = file.count_changes(sql, sql_params![is_public, name])?;
             ensure!(changed == 1, "project '{name}' does not exist");
             Ok(())
         })
@@ -103,20 +99,20 @@ impl Store {
         path.with_extension("projects")
     }
 
-    /// Returns the path or address of a project's tables, for [`Store::open`].
+    /// Returns the path or address of a project's tables, for [`Store::open`]: a path such as
+    /// `results.projects/core.db` for `results.db`.
     ///
     /// # Errors
     /// Fails if the schema of the server's address cannot be queried.
-    pub fn project_path(&self, project: &StoredProject) -> anyhow::Result<PathBuf> {
+    pub fn project_path(&self, project: &StoredProject) -> Result<PathBuf> {
         if project.number == 1 {
             return Ok(self.path.clone());
         }
-        let schema = self.database.schema_name(project.number);
-        match (Store::server_address(&self.path), schema) {
-            (Some(address), Ok(schema)) => Ok(PathBuf::from(address_of_schema(address, &schema))),
-            (Some(_), Err(error)) => Err(self.explain_error(error)),
-            (None, _) => Ok(project_file(&self.path, &project.name)),
-        }
+        let Some(address) = Store::server_address(&self.path) else {
+            return Ok(Store::projects_folder(&self.path).join(format!("{}.db", project.name)));
+        };
+        let schema = self.explain(self.database.schema_name(project.number))?;
+        Ok(address_of_schema(address, &schema).into())
     }
 }
 
@@ -124,34 +120,16 @@ fn read_project(row: SqlRow<'_>) -> Result<StoredProject, super::database::Error
     Ok(StoredProject { number: row.get(0)?, name: row.get(1)?, is_public: row.get(2)? })
 }
 
-/// Returns the path of a project's file, such as `results.projects/core.db` for `results.db`.
-fn project_file(path: &Path, name: &str) -> PathBuf {
-    Store::projects_folder(path).join(format!("{name}.db"))
-}
-
 /// Returns the address with an option that makes `schema` the search path. The option comes after
 /// all others, because the server uses the last search path that is given.
 fn address_of_schema(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
-    let Some((base, options)) = address.split_once('?') else {
-        return format!("{address}?options={option}");
+    let Some(start) = address.rfind("?options=").max(address.rfind("&options=")) else {
+        let separator = if address.contains('?') { '&' } else { '?' };
+        return format!("{address}{separator}options={option}");
     };
-    let mut has_options = false;
-    let mut parts: Vec<String> = options
-        .split('&')
-        .map(|part| {
-            if part.starts_with("options=") {
-                has_options = true;
-                format!("{part}%20{option}")
-            } else {
-                part.to_owned()
-            }
-        })
-        .collect();
-    if !has_options {
-        parts.push(format!("options={option}"));
-    }
-    format!("{base}?{}", parts.join("&"))
+    let end = address[start + 1..].find('&').map_or(address.len(), |length| start + 1 + length);
+    format!("{}%20{option}{}", &address[..end], &address[end..])
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use super::database::{
     Database, Error, FromColumn, SqlParam, SqlRow, SqlStatement, TransactionPurpose, sql,
     sql_params,
 };
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
-use speedwell_formats::json_lines;
+use speedwell_formats::json_lines::{self, InternedNames};
 use speedwell_model::{
     Case, Metric, MetricDirection, NoiseCalibration, ProfileRecording, ResourceUsage, Run, Sample,
-    Session, SessionState, StepFailure,
+    Session, SessionState,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
@@ -34,7 +34,7 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, on database errors, or if the database holds data that
     /// this version cannot read.
-    pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
+    pub fn load_session(&self, number: i64) -> Result<Session> {
         // Use one transaction, to get a consistent snapshot of a session that is being recorded.
         self.read_snapshot(|_| self.load_in_transaction(number))
     }
@@ -44,7 +44,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].
-    pub fn load_progress(&self, number: i64) -> anyhow::Result<SessionProgress> {
+    pub fn load_progress(&self, number: i64) -> Result<SessionProgress> {
         self.read_snapshot(|_| {
             Ok(SessionProgress {
                 session: self.load_in_transaction(number)?,
@@ -59,15 +59,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails if `work` fails, or on database errors.
-    pub fn with_snapshot<T>(&self, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    pub fn with_snapshot<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.read_snapshot(|_| work())
     }
 
     /// Runs `work` in a transaction that reads a consistent snapshot.
-    pub(super) fn read_snapshot<T>(
-        &self,
-        work: impl FnOnce(&Database) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
+    pub(super) fn read_snapshot<T>(&self, work: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         let read = self.database.transaction(TransactionPurpose::Reading, work);
         read.map_err(|error| self.to_user_error(error))
     }
@@ -77,13 +74,13 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, on database errors, or if `out` cannot be written.
-    pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
+    pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> Result<()> {
         self.read_snapshot(|file| {
             let session = self.load_header_and_failures(number)?;
             let count = sql!("SELECT count(*) FROM run WHERE session = $1 AND superseded IS NULL");
-            let runs: i64 = file.query_value(count, sql_params![number])?;
+            let runs = file.query_value(count, sql_params![number])?;
             let mut reader = RunReader::new(file, &session);
-            json_lines::write_streaming((&session, runs as usize), out, |write| {
+            json_lines::write_streaming((&session, runs), out, |write| {
                 reader.for_each_run(number, &mut |run| write(&run))
             })
         })
@@ -93,7 +90,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].
-    pub fn load_session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
+    pub fn load_session_without_runs(&self, number: i64) -> Result<Session> {
         self.read_snapshot(|_| self.load_header_and_failures(number))
     }
 
@@ -102,7 +99,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails like [`Store::load_session`].
-    pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+    pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> Result<Vec<Run>> {
         self.read_snapshot(|file| {
             let session = self.load_header(number)?;
             RunReader::new(file, &session).slot_runs(number, slots)
@@ -110,7 +107,7 @@ impl Store {
     }
 
     /// Loads a session within an open transaction.
-    pub(super) fn load_in_transaction(&self, number: i64) -> anyhow::Result<Session> {
+    pub(super) fn load_in_transaction(&self, number: i64) -> Result<Session> {
         let mut session = self.load_header_and_failures(number)?;
         let mut reader = RunReader::new(&self.database, &session);
         session.runs = reader
@@ -120,14 +117,11 @@ impl Store {
     }
 
     /// Loads a session without its runs, within an open transaction.
-    pub(super) fn load_header_and_failures(&self, number: i64) -> anyhow::Result<Session> {
+    pub(super) fn load_header_and_failures(&self, number: i64) -> Result<Session> {
         let file = &self.database;
         let mut session = self.load_header(number)?;
         let failures = sql!("SELECT detail FROM failure WHERE session = $1 ORDER BY seq");
-        session.failures = load_texts(file, failures, number)?
-            .iter()
-            .map(|detail| parse_json::<StepFailure>(detail))
-            .collect::<anyhow::Result<_>>()?;
+        session.failures = load_jsons(file, failures, number)?;
         session.profiles = load_profiles(file, number)?;
         Ok(session)
     }
@@ -136,7 +130,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn session_plan(&self, number: i64) -> anyhow::Result<Option<String>> {
+    pub fn session_plan(&self, number: i64) -> Result<Option<String>> {
         self.session_column(sql!("SELECT plan FROM session WHERE number = $1"), number)
     }
 
@@ -144,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
+    pub fn finished_slots(&self, number: i64) -> Result<BTreeSet<u32>> {
         self.session_state(number)?;
         // A slot is complete if its rows are marked as done, or if it is recorded as empty.
         let sql = sql!(
@@ -160,7 +154,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn empty_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
+    pub fn empty_slots(&self, number: i64) -> Result<BTreeSet<u32>> {
         self.session_state(number)?;
         let sql = sql!("SELECT slot FROM empty_slot WHERE session = $1");
         self.query_rows(sql, sql_params![number], |row| row.get(0))
@@ -171,31 +165,29 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
+    pub fn decided_cases(&self, number: i64) -> Result<BTreeMap<String, usize>> {
         self.session_state(number)?;
         let sql = sql!("SELECT case_id, saved_runs FROM decided_case WHERE session = $1");
-        self.query_rows(sql, sql_params![number], |row| {
-            Ok((row.get(0)?, row.get::<i64>(1)? as usize))
-        })
+        self.query_rows(sql, sql_params![number], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the state of the session.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn session_state(&self, number: i64) -> anyhow::Result<SessionState> {
+    pub fn session_state(&self, number: i64) -> Result<SessionState> {
         let sql = sql!("SELECT state FROM session WHERE number = $1");
         let name: String = self.session_column(sql, number)?;
         parse_state(&name)
     }
 
-    fn session_column<T: FromColumn>(
+    fn session_column<T: for<'a> FromColumn<'a>>(
         &self,
         statement: &'static SqlStatement,
         number: i64,
-    ) -> anyhow::Result<T> {
+    ) -> Result<T> {
         let found = self.query_first(statement, sql_params![number], |row| row.get(0))?;
-        found.ok_or_else(|| anyhow!("session @{number} does not exist"))
+        found.with_context(|| format!("session @{number} does not exist"))
     }
 
     /// Returns the first row of a query, if any.
@@ -204,9 +196,8 @@ impl Store {
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
         read: impl FnOnce(SqlRow<'_>) -> Result<T, Error>,
-    ) -> anyhow::Result<Option<T>> {
-        let first = self.database.query_first(statement, params, read);
-        first.map_err(|error| self.explain_error(error))
+    ) -> Result<Option<T>> {
+        self.explain(self.database.query_first(statement, params, read))
     }
 
     /// Returns the rows of a query.
@@ -215,9 +206,8 @@ impl Store {
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
         read: impl FnMut(SqlRow<'_>) -> Result<T, Error>,
-    ) -> anyhow::Result<C> {
-        let rows = self.database.query(statement, params, read);
-        rows.map_err(|error| self.explain_error(error))
+    ) -> Result<C> {
+        self.explain(self.database.query(statement, params, read))
     }
 
     /// Executes one statement in a transaction of its own.
@@ -225,64 +215,47 @@ impl Store {
         &mut self,
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
-    ) -> anyhow::Result<()> {
-        self.transact(|file| Ok(file.execute(statement, params).map(drop)?))
+    ) -> Result<()> {
+        self.transact(|file| Ok(file.execute(statement, params)?))
     }
 
-    fn load_header(&self, number: i64) -> anyhow::Result<Session> {
-        self.session_state(number)?;
+    fn load_header(&self, number: i64) -> Result<Session> {
         let sql = sql!(
             "SELECT id, started_unix_ms, state, command, design, variants, environment
              FROM session WHERE number = $1"
         );
-        let found = self.query_first(sql, sql_params![number], |row| {
-            let text = |column| row.get::<String>(column);
-            Ok((text(0)?, row.get::<i64>(1)?, [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?]))
+        let session = self.query_first(sql, sql_params![number], |row| {
+            Ok(Session {
+                id: row.get(0)?,
+                number: Some(number),
+                started_unix_ms: row.get(1)?,
+                state: parse_state(row.get(2)?)?,
+                command: parse_json(row.get(3)?)?,
+                design: parse_json(row.get(4)?)?,
+                variants: parse_json(row.get(5)?)?,
+                environment: parse_json(row.get(6)?)?,
+                ..Session::default()
+            })
         })?;
-        let columns = found.ok_or_else(|| anyhow!("session @{number} does not exist"))?;
-        let sql = sql!("SELECT detail FROM origin WHERE session = $1");
-        let origin: Option<String> =
-            self.query_first(sql, sql_params![number], |row| row.get(0))?;
-        let (id, started_unix_ms, [state, command, design, variants, environment]) = columns;
+        let session = session.with_context(|| format!("session @{number} does not exist"))?;
+        let tags = sql!("SELECT name FROM tag WHERE session = $1 ORDER BY seq");
+        let metrics = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY seq");
+        let origin = sql!("SELECT detail FROM origin WHERE session = $1");
+        let calibration = sql!(
+            "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
+             FROM calibration WHERE session = $1"
+        );
+        let machines = sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY seq");
+        let key = sql_params![number];
         Ok(Session {
-            id,
-            number: Some(number),
-            started_unix_ms,
-            state: parse_state(&state)?,
-            tags: load_texts(
-                &self.database,
-                sql!("SELECT name FROM tag WHERE session = $1 ORDER BY seq"),
-                number,
-            )?,
-            command: parse_json(&command)?,
-            design: parse_json(&design)?,
-            variants: parse_json(&variants)?,
-            metrics: load_metrics(&self.database, number)?,
-            environment: parse_json(&environment)?,
-            origin: origin.as_deref().map(parse_json).transpose()?,
-            runs: Vec::new(),
-            failures: Vec::new(),
-            profiles: Vec::new(),
-            calibration: load_calibration(&self.database, number)?,
-            machines: load_texts(
-                &self.database,
-                sql!("SELECT detail FROM fleet_machine WHERE session = $1 ORDER BY seq"),
-                number,
-            )?
-            .iter()
-            .map(|detail| parse_json(detail))
-            .collect::<anyhow::Result<_>>()?,
+            tags: self.query_rows(tags, key, |row| row.get(0))?,
+            metrics: self.query_rows(metrics, key, |row| read_metric(row, 0))?,
+            origin: load_jsons(&self.database, origin, number)?.pop(),
+            calibration: self.query_first(calibration, key, |row| read_calibration(row, 0))?,
+            machines: load_jsons(&self.database, machines, number)?,
+            ..session
         })
     }
-}
-
-/// Returns the calibration that the session measured; `None` if it is not a calibration session.
-fn load_calibration(file: &Database, session: i64) -> Result<Option<NoiseCalibration>, Error> {
-    let sql = sql!(
-        "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
-         FROM calibration WHERE session = $1"
-    );
-    file.query_first(sql, sql_params![session], |row| read_calibration(row, 0))
 }
 
 /// Reads a calibration from the columns session, started_unix_ms, comparisons, false_alarms,
@@ -298,36 +271,21 @@ pub(super) fn read_calibration(row: SqlRow<'_>, column: usize) -> Result<NoiseCa
     })
 }
 
-/// Reads a text column from the rows of a session.
-fn load_texts(
+/// Parses a JSON column from the rows of a session.
+fn load_jsons<T: DeserializeOwned>(
     file: &Database,
     statement: &'static SqlStatement,
     session: i64,
-) -> Result<Vec<String>, Error> {
-    file.query(statement, sql_params![session], |row| row.get(0))
+) -> Result<Vec<T>, Error> {
+    file.query(statement, sql_params![session], |row| Ok(parse_json(row.get(0)?)?))
 }
 
-fn load_metrics(file: &Database, session: i64) -> anyhow::Result<Vec<Metric>> {
-    let sql = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY seq");
-    let mut statement = file.prepare(sql)?;
-    let mut rows = statement.query(sql_params![session])?;
-    let mut metrics = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (name, unit) = (row.get::<String>(0)?, row.get(1)?);
-        let better = parse_direction(row.text(2)?, &name)?;
-        metrics.push(Metric { name, unit, better });
-    }
-    Ok(metrics)
-}
-
-/// Parses the direction of a metric.
-pub(super) fn parse_direction(name: &str, metric: &str) -> anyhow::Result<MetricDirection> {
-    match name {
-        "higher" => Ok(MetricDirection::Higher),
-        "lower" => Ok(MetricDirection::Lower),
-        "unknown" => Ok(MetricDirection::Unknown),
-        other => bail!("unknown direction '{other}' of the metric '{metric}'"),
-    }
+/// Reads a metric from the columns name, unit and better, starting at `column`.
+pub(super) fn read_metric(row: SqlRow<'_>, column: usize) -> Result<Metric, Error> {
+    let (name, better): (String, &str) = (row.get(column)?, row.get(column + 2)?);
+    let direction = MetricDirection::from_name(better)
+        .with_context(|| format!("unknown direction '{better}' of the metric '{name}'"))?;
+    Ok(Metric { name, unit: row.get(column + 1)?, better: direction })
 }
 
 /// Reads runs with their samples, for a whole session, one case or some slots.
@@ -340,15 +298,11 @@ pub(super) struct RunReader<'a> {
 impl<'a> RunReader<'a> {
     /// Creates a reader for runs of `session`.
     pub fn new(file: &'a Database, session: &Session) -> RunReader<'a> {
-        let metrics = session.metrics.iter();
-        RunReader {
-            names: RunNames::new(file),
-            metrics: metrics.map(|metric| metric.name.as_str().into()).collect(),
-            unpacking: SampleUnpacker::default(),
-        }
+        let metrics = session.metrics.iter().map(|metric| metric.name.as_str().into()).collect();
+        RunReader { names: RunNames::new(file), metrics, unpacking: SampleUnpacker::default() }
     }
 
-    fn all_runs(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
+    fn all_runs(&mut self, session: i64) -> Result<Vec<Run>> {
         let mut found = Vec::new();
         self.for_each_run(session, &mut |run| {
             found.push(run);
@@ -361,8 +315,8 @@ impl<'a> RunReader<'a> {
     pub fn for_each_run(
         &mut self,
         session: i64,
-        visit: &mut dyn FnMut(Run) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        visit: &mut dyn FnMut(Run) -> Result<()>,
+    ) -> Result<()> {
         let runs = sql!(
             "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -380,7 +334,7 @@ impl<'a> RunReader<'a> {
     }
 
     /// Returns the runs of one case in order of execution, each with its index in the session.
-    pub fn case_runs(&mut self, session: i64, case: i64) -> anyhow::Result<Vec<(i64, Run)>> {
+    pub fn case_runs(&mut self, session: i64, case: i64) -> Result<Vec<(i64, Run)>> {
         let runs = sql!(
             "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -405,7 +359,7 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    fn slot_runs(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
+    fn slot_runs(&mut self, session: i64, slots: &BTreeSet<u32>) -> Result<Vec<Run>> {
         let runs = sql!(
             "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,
                     system_ns, max_rss_bytes, involuntary_switches, notes, load.detail, build,
@@ -437,8 +391,8 @@ impl<'a> RunReader<'a> {
         &mut self,
         [runs, samples]: [&'static SqlStatement; 2],
         params: &[SqlParam<'_>],
-        visit: &mut dyn FnMut(i64, Run) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        visit: &mut dyn FnMut(i64, Run) -> Result<()>,
+    ) -> Result<()> {
         let file = self.names.file;
         let mut samples_statement = file.prepare(samples)?;
         let mut sample_rows = samples_statement.query(params)?;
@@ -462,83 +416,59 @@ impl<'a> RunReader<'a> {
     }
 }
 
-fn load_profiles(file: &Database, session: i64) -> anyhow::Result<Vec<ProfileRecording>> {
+fn load_profiles(file: &Database, session: i64) -> Result<Vec<ProfileRecording>, Error> {
     let sql =
         sql!("SELECT benchmark_case, variant, detail FROM profile WHERE session = $1 ORDER BY seq");
     let mut names = RunNames::new(file);
-    let mut statement = file.prepare(sql)?;
-    let mut rows = statement.query(sql_params![session])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(ProfileRecording {
-            case: Case::clone(&*names.intern_case(row.get(0)?)?),
-            variant: row.get(1)?,
-            profile: parse_json(row.text(2)?)?,
-        });
-    }
-    Ok(found)
+    file.query(sql, sql_params![session], |row| {
+        let case = Case::clone(&*names.intern_case(row.get(0)?)?);
+        Ok(ProfileRecording { case, variant: row.get(1)?, profile: parse_json(row.get(2)?)? })
+    })
 }
 
-fn unpack_samples(
-    row: &SqlRow<'_>,
-    metrics: &[Arc<str>],
-    into: &mut SampleUnpacker,
-) -> anyhow::Result<()> {
+fn unpack_samples(row: &SqlRow<'_>, metrics: &[Arc<str>], into: &mut SampleUnpacker) -> Result<()> {
     let metric_index: i64 = row.get(1)?;
-    let metric = usize::try_from(metric_index)
-        .ok()
-        .and_then(|metric_index| metrics.get(metric_index))
-        .ok_or_else(|| anyhow!("samples of an unknown metric {metric_index}"))?;
+    let metric = usize::try_from(metric_index).ok().and_then(|index| metrics.get(index));
+    let metric = metric.with_context(|| format!("samples of an unknown metric {metric_index}"))?;
     let stored = PackedSamples {
-        readings: row.bytes_or_null(2)?.unwrap_or_default(),
-        elapsed_ns: row.bytes_or_null(3)?,
-        iterations: row.bytes_or_null(4)?,
-        positions: row.bytes_or_null(5)?,
+        readings: row.get::<Option<_>>(2)?.unwrap_or_default(),
+        elapsed_ns: row.get(3)?,
+        iterations: row.get(4)?,
+        positions: row.get(5)?,
     };
     into.add_metric(metric, &stored);
     Ok(())
 }
 
-fn read_run(
-    row: &SqlRow<'_>,
-    names: &mut RunNames<'_>,
-    samples: Vec<Sample>,
-) -> anyhow::Result<Run> {
-    let unsigned = |column: usize| row.get::<i64>(column).map(i64::cast_unsigned);
-    let optional_count = |column: usize| {
-        let count = row.get::<Option<i64>>(column);
-        count.map(|count| count.map(i64::cast_unsigned))
-    };
-    let usage = match row.get::<Option<i64>>(7)? {
+fn read_run(row: &SqlRow<'_>, names: &mut RunNames<'_>, samples: Vec<Sample>) -> Result<Run> {
+    let usage = match row.get(7)? {
         None => None,
         Some(user_ns) => Some(ResourceUsage {
-            user_ns: user_ns.cast_unsigned(),
-            system_ns: unsigned(8)?,
-            max_rss_bytes: unsigned(9)?,
-            involuntary_switches: unsigned(10)?,
-            voluntary_switches: optional_count(14)?,
-            minor_faults: optional_count(15)?,
-            major_faults: optional_count(16)?,
-            migrations: optional_count(17)?,
+            user_ns,
+            system_ns: row.get(8)?,
+            max_rss_bytes: row.get(9)?,
+            involuntary_switches: row.get(10)?,
+            voluntary_switches: row.get(14)?,
+            minor_faults: row.get(15)?,
+            major_faults: row.get(16)?,
+            migrations: row.get(17)?,
         }),
     };
-    let notes = row.text_or_null(11)?;
-    let kernel_stats = row.text_or_null(18)?;
     Ok(Run {
         case: names.intern_case(row.get(1)?)?,
-        variant: names.intern_variant(row.text(2)?),
+        variant: names.variants.intern_name(row.get(2)?),
         slot: row.get(3)?,
         block: row.get(4)?,
         build: row.get(13)?,
         started_unix_ms: row.get(5)?,
-        wall_ns: unsigned(6)?,
+        wall_ns: row.get(6)?,
         usage,
-        kernel_stats: kernel_stats.map(parse_json).transpose()?,
+        kernel_stats: row.get::<Option<&str>>(18)?.map(parse_json).transpose()?,
         rejected_by: row.get(19)?,
         machine: row.get(20)?,
         samples,
-        notes: notes.map(parse_json).transpose()?.unwrap_or_default(),
-        load: row.text_or_null(12)?.map(Arc::from),
+        notes: row.get::<Option<&str>>(11)?.map_or(Ok(Vec::new()), parse_json)?,
+        load: row.get::<Option<&str>>(12)?.map(Arc::from),
     })
 }
 
@@ -547,15 +477,15 @@ fn read_run(
 struct RunNames<'a> {
     file: &'a Database,
     cases: HashMap<i64, Arc<Case>>,
-    variants: Vec<Arc<str>>,
+    variants: InternedNames,
 }
 
 impl<'a> RunNames<'a> {
     fn new(file: &'a Database) -> RunNames<'a> {
-        RunNames { file, cases: HashMap::new(), variants: Vec::new() }
+        RunNames { file, cases: HashMap::new(), variants: InternedNames::default() }
     }
 
-    fn intern_case(&mut self, number: i64) -> anyhow::Result<Arc<Case>> {
+    fn intern_case(&mut self, number: i64) -> Result<Arc<Case>> {
         if let Some(case) = self.cases.get(&number) {
             return Ok(case.clone());
         }
@@ -567,28 +497,13 @@ impl<'a> RunNames<'a> {
         self.cases.insert(number, case.clone());
         Ok(case)
     }
-
-    fn intern_variant(&mut self, name: &str) -> Arc<str> {
-        if let Some(interned) = self.variants.iter().find(|interned| &***interned == name) {
-            return interned.clone();
-        }
-        let name: Arc<str> = name.into();
-        self.variants.push(name.clone());
-        name
-    }
 }
 
-pub(super) fn parse_state(name: &str) -> anyhow::Result<SessionState> {
-    Ok(match name {
-        "running" => SessionState::Running,
-        "complete" => SessionState::Complete,
-        "interrupted" => SessionState::Interrupted,
-        "imported" => SessionState::Imported,
-        other => bail!("unknown session state '{other}'"),
-    })
+pub(super) fn parse_state(name: &str) -> Result<SessionState> {
+    SessionState::from_name(name).with_context(|| format!("unknown session state '{name}'"))
 }
 
-pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).with_context(|| format!("cannot parse the stored JSON '{text}'"))
 }
 
@@ -624,10 +539,8 @@ pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples<Vec<u8>>)>
             None => metrics.push((sample.metric.clone(), vec![position])),
         }
     }
-    metrics
-        .into_iter()
-        .map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions)))
-        .collect()
+    let metrics = metrics.into_iter();
+    metrics.map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions))).collect()
 }
 
 fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples<Vec<u8>> {
@@ -655,7 +568,6 @@ fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples<Vec<u8>
 #[derive(Default)]
 struct SampleUnpacker {
     samples: Vec<(u32, Sample)>,
-    metrics: usize,
 }
 
 impl SampleUnpacker {
@@ -679,15 +591,11 @@ impl SampleUnpacker {
             let position = stored_position.map_or(index as u32, |bytes| u32::from_le_bytes(*bytes));
             self.samples.push((position, sample));
         }
-        self.metrics += 1;
     }
 
     /// Removes and returns the samples in the order in which the run reported them.
     fn take_samples(&mut self) -> Vec<Sample> {
-        if self.metrics > 1 {
-            self.samples.sort_by_key(|(position, _)| *position);
-        }
-        self.metrics = 0;
+        self.samples.sort_by_key(|(position, _)| *position);
         self.samples.drain(..).map(|(_, sample)| sample).collect()
     }
 }

@@ -3,11 +3,11 @@
 
 use super::Store;
 use super::cases::LARGE_SESSION;
-use super::database::{Database, SqlRow, TransactionPurpose, sql, sql_params};
+use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::read::parse_json;
-use super::session_writer::{SessionWriter, state_name};
+use super::session_writer::SessionWriter;
 use super::sessions::read_process;
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_model::{
@@ -16,7 +16,8 @@ use speedwell_model::{
 };
 use std::collections::BTreeMap;
 
-/// Observes a session, and stores each slot (one planned run) as soon as it is complete.
+/// Observes a session, and stores each slot (one planned run) as soon as it is complete. Also merges
+/// the blocks that other machines measured, see [`SessionRecorder::merge_block`].
 ///
 /// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
 /// [`SessionEvent::SlotsDone`] and are then committed together. So a killed session holds only
@@ -26,13 +27,8 @@ use std::collections::BTreeMap;
 pub struct SessionRecorder<'a> {
     pub(super) store: &'a mut Store,
     writer: SessionWriter,
-    open_slots: BTreeMap<u32, Vec<SlotEntry>>,
-}
-
-#[derive(Debug)]
-enum SlotEntry {
-    Run(Run),
-    Failure(StepFailure),
+    /// Runs and failures of the slots that are not complete yet.
+    open_slots: BTreeMap<u32, (Vec<Run>, Vec<StepFailure>)>,
 }
 
 impl Store {
@@ -47,7 +43,7 @@ impl Store {
         &mut self,
         session: &Session,
         plan: &str,
-    ) -> anyhow::Result<SessionRecorder<'_>> {
+    ) -> Result<SessionRecorder<'_>> {
         ensure!(session.runs.is_empty(), "cannot begin a session that already has runs");
         for tag in &session.tags {
             speedwell_model::validate_tag(tag)?;
@@ -71,15 +67,11 @@ impl Store {
     /// # Errors
     /// Fails if the session does not exist, has nothing left to do, or is being measured by another
     /// process.
-    pub fn resume_recording(&mut self, number: i64) -> anyhow::Result<SessionRecorder<'_>> {
+    pub fn resume_recording(&mut self, number: i64) -> Result<SessionRecorder<'_>> {
         match self.session_state(number)? {
             SessionState::Running | SessionState::Interrupted => self.ensure_not_running(number)?,
-            SessionState::Complete => {
-                anyhow::bail!("session @{number} is complete: nothing to resume")
-            }
-            SessionState::Imported => {
-                anyhow::bail!("session @{number} was imported: it has no plan")
-            }
+            SessionState::Complete => bail!("session @{number} is complete: nothing to resume"),
+            SessionState::Imported => bail!("session @{number} was imported: it has no plan"),
         }
         let writer = self.transact(|file| {
             for unfinished in [
@@ -102,29 +94,24 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, and on database errors.
-    pub fn load_measured(&self, number: i64) -> anyhow::Result<(Session, bool)> {
-        let is_large = self.count_runs(number)? > LARGE_SESSION;
-        let session = if is_large {
-            self.load_session_without_runs(number)?
-        } else {
-            self.load_session(number)?
-        };
-        Ok((session, is_large))
+    pub fn load_measured(&self, number: i64) -> Result<(Session, bool)> {
+        if self.count_runs(number)? > LARGE_SESSION {
+            return Ok((self.load_session_without_runs(number)?, true));
+        }
+        Ok((self.load_session(number)?, false))
     }
 
     /// Replaces the lines of the gate by which a measured session was judged.
     ///
     /// # Errors
     /// Fails if there is no such session, and on database errors.
-    pub fn set_gate_lines(&mut self, session: i64, lines: &[String]) -> anyhow::Result<()> {
+    pub fn set_gate_lines(&mut self, session: i64, lines: &[String]) -> Result<()> {
         self.transact(|file| set_gate_lines(file, session, lines))
     }
 
     /// Fails if another live process is measuring the session.
-    fn ensure_not_running(&self, number: i64) -> anyhow::Result<()> {
-        let Some(recorder) = self.recording_process(number)? else {
-            return Ok(());
-        };
+    fn ensure_not_running(&self, number: i64) -> Result<()> {
+        let Some(recorder) = self.recording_process(number)? else { return Ok(()) };
         let is_alive =
             recorder.has_ended() == Some(false) && recorder != ProcessIdentity::current_process();
         ensure!(
@@ -136,10 +123,7 @@ impl Store {
     }
 
     /// Runs `work` in one transaction, which commits only if `work` succeeds.
-    pub(super) fn transact<T>(
-        &mut self,
-        work: impl FnOnce(&Database) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
+    pub(super) fn transact<T>(&mut self, work: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
         let result = self.database.transaction(TransactionPurpose::Writing, work);
         result.map_err(|error| self.to_user_error(error))
     }
@@ -148,7 +132,7 @@ impl Store {
 impl SessionRecorder<'_> {
     /// Returns the number of the session, as in `@NUMBER`.
     pub fn number(&self) -> i64 {
-        self.writer.session()
+        self.writer.session
     }
 
     /// Declares unit and direction of a metric that the harness reports. Call this before the first
@@ -157,7 +141,7 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails if the session holds the metric with another unit or direction, or on database errors.
-    pub fn declare_metric(&mut self, metric: &Metric) -> anyhow::Result<()> {
+    pub fn declare_metric(&mut self, metric: &Metric) -> Result<()> {
         self.write_with(|writer, file| writer.declare_metric(file, metric))
     }
 
@@ -166,8 +150,8 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.store.queue_upload(self.writer.session(), url, now_unix_ms)
+    pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> Result<()> {
+        self.store.queue_upload(self.writer.session, url, now_unix_ms)
     }
 
     /// Replaces the list of variants of the session. A bisection needs this, because it finds more
@@ -175,54 +159,31 @@ impl SessionRecorder<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
+    pub fn set_variants(&mut self, variants: &[Variant]) -> Result<()> {
         let text = serde_json::to_string(variants)?;
-        self.write_with(|writer, file| {
-            file.execute(
-                sql!("UPDATE session SET variants = $1 WHERE number = $2"),
-                sql_params![&text, writer.session()],
-            )?;
-            Ok(())
-        })
+        let sql = sql!("UPDATE session SET variants = $1 WHERE number = $2");
+        self.store.execute(sql, sql_params![&text, self.writer.session])
     }
 
     /// Records that a case needs no more runs, and how many planned runs this saves.
-    pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
-        self.write_with(|writer, file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
-                     ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
-                ),
-                sql_params![writer.session(), label, saved as i64],
-            )?;
-            Ok(())
-        })
+    pub(super) fn store_decision(&mut self, label: &str, saved: usize) -> Result<()> {
+        let sql = sql!(
+            "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
+             ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
+        );
+        self.store.execute(sql, sql_params![self.writer.session, label, saved])
     }
 
-    fn buffer_entry(&mut self, slot: u32, entry: SlotEntry) {
-        self.open_slots.entry(slot).or_default().push(entry);
-    }
-
-    fn close_slots(&mut self, slots: &[u32], is_done: bool) -> anyhow::Result<()> {
-        let closed: Vec<(u32, Vec<SlotEntry>)> = slots
-            .iter()
-            .map(|slot| {
-                let entries = self.open_slots.remove(slot);
-                (*slot, entries.unwrap_or_default())
-            })
-            .collect();
+    fn close_slots(&mut self, slots: &[u32], is_done: bool) -> Result<()> {
+        let closed: Vec<_> =
+            slots.iter().map(|slot| self.open_slots.remove(slot).unwrap_or_default()).collect();
         self.write_with(|writer, file| {
-            for (slot, entries) in &closed {
-                for entry in entries {
-                    match entry {
-                        SlotEntry::Run(run) => writer.insert_runs(file, &[run], is_done)?,
-                        SlotEntry::Failure(failure) => {
-                            writer.insert_failure(file, failure, is_done)?
-                        }
-                    }
+            for (slot, (runs, failures)) in slots.iter().zip(&closed) {
+                writer.insert_runs(file, runs, is_done)?;
+                for failure in failures {
+                    writer.insert_failure(file, failure, is_done)?;
                 }
-                if entries.is_empty() && is_done {
+                if runs.is_empty() && failures.is_empty() && is_done {
                     writer.mark_empty_slot(file, *slot)?;
                 }
             }
@@ -235,46 +196,53 @@ impl SessionRecorder<'_> {
         })
     }
 
-    /// Ends the session. Also stores the results of incomplete slots, because they are useful to a
-    /// user who never resumes the session. Resuming the session drops these results first.
-    pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
+    /// Marks the session as interrupted or complete. Also stores the results of incomplete slots,
+    /// because they are useful to a user who never resumes the session. Resuming the session drops
+    /// these results first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn finish_session(&mut self, interrupted: bool) -> Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {
             self.close_slots(&[slot], !interrupted)?;
         }
         let state = if interrupted { SessionState::Interrupted } else { SessionState::Complete };
-        self.write_with(|writer, file| set_state(file, writer.session(), state))
+        self.write_with(|writer, file| {
+            writer.order_metrics(file)?;
+            set_state(file, writer.session, state)
+        })
     }
 
     /// Runs `work` in one transaction. If the transaction fails, opens the writer again, because
     /// the numbers that it caches may belong to rows that were rolled back.
     pub(super) fn write_with<T>(
         &mut self,
-        work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
+        work: impl FnOnce(&mut SessionWriter, &Database) -> Result<T>,
+    ) -> Result<T> {
         let writer = &mut self.writer;
         let result = self.store.transact(|file| work(writer, file));
         if result.is_err() {
-            self.writer = SessionWriter::open(&self.store.database, self.writer.session())?;
+            self.writer = SessionWriter::open(&self.store.database, self.writer.session)?;
         }
         result
     }
 }
 
 impl SessionObserver for SessionRecorder<'_> {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             SessionEvent::RunFinished(run) => {
-                self.buffer_entry(run.slot, SlotEntry::Run((*run).clone()))
+                self.open_slots.entry(run.slot).or_default().0.push((*run).clone())
             }
             SessionEvent::Failed(failure) => match failure.slot {
-                Some(slot) => self.buffer_entry(slot, SlotEntry::Failure((*failure).clone())),
+                Some(slot) => self.open_slots.entry(slot).or_default().1.push((*failure).clone()),
                 None => {
                     self.write_with(|writer, file| writer.insert_failure_once(file, failure))?
                 }
             },
             SessionEvent::SlotsDone(slots) => self.close_slots(slots, true)?,
-            SessionEvent::CaseDecided { label, saved } => self.record_decision(label, *saved)?,
+            SessionEvent::CaseDecided { label, saved } => self.store_decision(label, *saved)?,
             SessionEvent::Declared(metric) => self.declare_metric(metric)?,
             SessionEvent::Finished { interrupted } => self.finish_session(*interrupted)?,
             _ => {}
@@ -283,24 +251,19 @@ impl SessionObserver for SessionRecorder<'_> {
     }
 }
 
-fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Result<()> {
-    file.execute(
-        sql!("UPDATE session SET state = $1 WHERE number = $2"),
-        sql_params![state_name(state), session],
-    )?;
-    Ok(())
+fn set_state(file: &Database, session: i64, state: SessionState) -> Result<()> {
+    let sql = sql!("UPDATE session SET state = $1 WHERE number = $2");
+    Ok(file.execute(sql, sql_params![state.name(), session])?)
 }
 
-fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> anyhow::Result<()> {
+fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> Result<()> {
     let sql = sql!("SELECT design FROM session WHERE number = $1");
     let json: String = file.query_value(sql, sql_params![session])?;
     let design: SessionDesign = parse_json(&json)?;
     if design.gate_lines != lines {
         let design = SessionDesign { gate_lines: lines.to_vec(), ..design };
-        file.execute(
-            sql!("UPDATE session SET design = $1 WHERE number = $2"),
-            sql_params![&serde_json::to_string(&design)?, session],
-        )?;
+        let sql = sql!("UPDATE session SET design = $1 WHERE number = $2");
+        file.execute(sql, sql_params![&serde_json::to_string(&design)?, session])?;
     }
     Ok(())
 }
@@ -316,21 +279,15 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> anyhow::Result<i64> {
+    pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> Result<i64> {
         let text = serde_json::to_string(progress)?;
-        let ended_loads: Vec<i64> = self
-            .all_loads()?
-            .into_iter()
-            .filter(|(_, is_gone)| *is_gone)
-            .map(|(load, _)| load.number)
-            .collect();
+        let ended_loads = self.all_loads()?.into_iter().filter(|(_, is_gone)| *is_gone);
+        let ended_loads: Vec<i64> = ended_loads.map(|(load, _)| load.number).collect();
         let ended_loads = serde_json::to_string(&ended_loads)?;
         let process = ProcessIdentity::current_process();
         self.transact(|file| {
-            file.execute(
-                sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}"),
-                sql_params![&ended_loads],
-            )?;
+            let sql = sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}");
+            file.execute(sql, sql_params![&ended_loads])?;
             Ok(file.query_value(
                 sql!(
                     "INSERT INTO live_load (machine_id, boot_id, pid_namespace, pid, started_ticks,
@@ -359,58 +316,45 @@ impl Store {
         number: i64,
         progress: &LoadProgress,
         now_unix_ms: i64,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let text = serde_json::to_string(progress)?;
-        self.transact(|file| {
-            file.execute(
-                sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3"),
-                sql_params![now_unix_ms, &text, number],
-            )?;
-            Ok(())
-        })
+        let sql = sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3");
+        self.execute(sql, sql_params![now_unix_ms, &text, number])
     }
 
     /// Removes a load that has ended.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn end_load(&mut self, number: i64) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let sql = sql!("DELETE FROM live_load WHERE number = $1");
-            file.execute(sql, sql_params![number])?;
-            Ok(())
-        })
+    pub fn end_load(&mut self, number: i64) -> Result<()> {
+        self.execute(sql!("DELETE FROM live_load WHERE number = $1"), sql_params![number])
     }
 
     /// Returns the running loads, newest first.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
+    pub fn list_live_loads(&self) -> Result<Vec<LiveLoad>> {
         let loads = self.all_loads()?.into_iter();
         Ok(loads.filter(|(_, is_gone)| !is_gone).map(|(load, _)| load).collect())
     }
 
     /// Returns all rows. The flag of a row tells whether its process is gone.
-    fn all_loads(&self) -> anyhow::Result<Vec<(LiveLoad, bool)>> {
+    fn all_loads(&self) -> Result<Vec<(LiveLoad, bool)>> {
         let sql = sql!(
             "SELECT machine_id, boot_id, pid_namespace, pid, started_ticks, number, begun_unix_ms,
                     at_unix_ms,
                     progress FROM live_load ORDER BY number DESC"
         );
-        let read = |row: SqlRow<'_>| {
-            let times: [i64; 2] = [row.get(6)?, row.get(7)?];
-            Ok((read_process(row)?, row.get(5)?, times, row.get(8)?))
-        };
-        let rows: Vec<(ProcessIdentity, i64, [i64; 2], String)> =
-            self.query_rows(sql, sql_params![], read)?;
-        rows.into_iter()
-            .map(|(process, number, [begun_unix_ms, at_unix_ms], text)| {
-                let load =
-                    LiveLoad { number, begun_unix_ms, at_unix_ms, progress: parse_json(&text)? };
-                Ok((load, process.has_ended() == Some(true)))
-            })
-            .collect()
+        self.query_rows(sql, sql_params![], |row| {
+            let load = LiveLoad {
+                number: row.get(5)?,
+                begun_unix_ms: row.get(6)?,
+                at_unix_ms: row.get(7)?,
+                progress: parse_json(row.get(8)?)?,
+            };
+            Ok((load, read_process(row)?.has_ended() == Some(true)))
+        })
     }
 }
 

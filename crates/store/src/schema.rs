@@ -6,7 +6,7 @@
 //! tables is a new step at the end of [`STEPS`], in the SQL of both back ends. A released step is
 //! never edited.
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 
 /// One change of the tables. The first step creates them.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,7 @@ impl DatabaseOwner {
     ///
     /// # Errors
     /// Fails if this program cannot use the database.
-    pub fn usable_steps(self) -> anyhow::Result<usize> {
+    pub fn usable_steps(self) -> Result<usize> {
         match self {
             DatabaseOwner::Ours(steps) => Ok(steps),
             DatabaseOwner::Unreleased(version) => bail!(

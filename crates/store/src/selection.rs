@@ -8,7 +8,7 @@
 use super::Store;
 use super::database::{SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use super::read::{parse_json, parse_state};
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{SessionReference, SessionState, Variant};
 use std::collections::HashMap;
@@ -50,37 +50,35 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn selected_numbers(
-        &self,
-        filter: &SessionFilter,
-        max_count: usize,
-    ) -> anyhow::Result<Vec<i64>> {
+    pub fn selected_numbers(&self, filter: &SessionFilter, max_count: usize) -> Result<Vec<i64>> {
         let before = filter.before.unwrap_or(i64::MAX);
         if let Some(numbers) = &filter.numbers {
-            let other_conditions = SessionFilter { numbers: None, ..filter.clone() };
             let mut candidates: Vec<i64> =
                 numbers.iter().copied().filter(|n| *n < before).collect();
             candidates.sort_unstable_by(|first, second| second.cmp(first));
-            let mut found = self.apply_filter(&candidates, &other_conditions)?;
+            let mut found = self.apply_filter(&candidates, filter)?;
             found.truncate(max_count);
             return Ok(found);
         }
-        let Some((leading, value, other_filters)) = split_leading(filter) else {
-            return self.newest_below(before, max_count);
+        let indexed = indexed_filters(filter);
+        let mut conditions = indexed.iter().filter(|(value, _)| *value != SqlParam::Null);
+        let Some(&(value, leading)) = conditions.next() else {
+            let sql =
+                sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
+            return self.query_rows(sql, sql_params![before, max_count], |row| row.get(0));
         };
         // Returns the newest sessions that match the leading filter and have a number below
         // `before`.
-        let leading_matches = |before: i64, limit: usize| -> anyhow::Result<Vec<i64>> {
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let leading_matches = |before: i64, limit: usize| -> Result<Vec<i64>> {
             self.query_rows(leading, &[value, before.into(), limit.into()], |row| row.get(0))
         };
-        if other_filters == SessionFilter::default() {
+        if conditions.next().is_none() {
             return leading_matches(before, max_count);
         }
         let (mut found, mut before, mut size) = (Vec::new(), before, INITIAL_BATCH);
         loop {
             let numbers = leading_matches(before, size)?;
-            found.extend(self.apply_filter(&numbers, &other_filters)?);
+            found.extend(self.apply_filter(&numbers, filter)?);
             match numbers.last() {
                 Some(last) if numbers.len() == size && found.len() < max_count => before = *last,
                 _ => break,
@@ -92,7 +90,7 @@ impl Store {
     }
 
     /// Returns the given sessions that match the filter, newest first.
-    fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> anyhow::Result<Vec<i64>> {
+    fn apply_filter(&self, numbers: &[i64], filter: &SessionFilter) -> Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE (CAST($1 AS TEXT) IS NULL OR EXISTS (
                   SELECT 1 FROM origin WHERE session = number AND branch = $1))
@@ -128,97 +126,58 @@ impl Store {
         ];
         self.query_rows(sql, params, |row| row.get(0))
     }
-
-    fn newest_below(&self, before: i64, limit: usize) -> anyhow::Result<Vec<i64>> {
-        let sql =
-            sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.query_rows(sql, sql_params![before, limit], |row| row.get(0))
-    }
 }
 
-/// Splits off the filter that is usually most selective and has an index. Returns the statement that
-/// scans this index, the value of the filter, and the other filters; or `None` if there is no such
-/// filter. The statement's parameters are the value, the exclusive upper bound of the numbers, and
+/// Returns the filters that have an index, the usually most selective first. Each comes with its
+/// value, which is null if the filter imposes no condition, and with the statement that scans its
+/// index. The statement's parameters are the value, the exclusive upper bound of the numbers, and
 /// the maximum number of rows.
-fn split_leading(
-    filter: &SessionFilter,
-) -> Option<(&'static SqlStatement, SqlParam<'_>, SessionFilter)> {
-    let mut others = SessionFilter { before: None, ..filter.clone() };
-    if let Some(pull) = &filter.pull {
-        let sql = sql!(
-            "SELECT session FROM origin WHERE pull = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.pull = None;
-        return Some((sql, pull.into(), others));
-    }
-    if let Some(beginning) = &filter.revision {
-        others.revision = None;
-        return Some((revision_statement(beginning), beginning.into(), others));
-    }
-    if let Some(name) = &filter.tag {
-        let sql = sql!(
-            "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.tag = None;
-        return Some((sql, name.into(), others));
-    }
-    if let Some(name) = &filter.branch {
-        let sql = sql!(
-            "SELECT session FROM origin WHERE branch = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.branch = None;
-        return Some((sql, name.into(), others));
-    }
-    if let Some(name) = &filter.benchmark {
-        let sql = sql!(
-            "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.benchmark = None;
-        return Some((sql, name.into(), others));
-    }
-    if let Some(name) = &filter.variant {
-        let sql = sql!(
-            "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        others.variant = None;
-        return Some((sql, name.into(), others));
-    }
-    split_common(filter, others)
-}
-
-/// Continues [`split_leading`] with filters that many sessions match.
-fn split_common(
-    filter: &SessionFilter,
-    mut others: SessionFilter,
-) -> Option<(&'static SqlStatement, SqlParam<'_>, SessionFilter)> {
-    if let Some(number) = others.machine.take() {
-        let sql = sql!(
-            "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        return Some((sql, number.into(), others));
-    }
-    if let Some(name) = &filter.state {
-        let sql = sql!(
-            "SELECT number FROM session WHERE state = $1 AND number < $2
-             ORDER BY number DESC LIMIT $3"
-        );
-        others.state = None;
-        return Some((sql, name.into(), others));
-    }
+fn indexed_filters(filter: &SessionFilter) -> [(SqlParam<'_>, &'static SqlStatement); 9] {
+    let pull = sql!(
+        "SELECT session FROM origin WHERE pull = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let revision = revision_statement(filter.revision.as_deref().unwrap_or_default());
+    let tag = sql!(
+        "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let branch = sql!(
+        "SELECT session FROM origin WHERE branch = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let benchmark = sql!(
+        "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let variant = sql!(
+        "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let machine = sql!(
+        "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    );
+    let state = sql!(
+        "SELECT number FROM session WHERE state = $1 AND number < $2
+         ORDER BY number DESC LIMIT $3"
+    );
     // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
-    let sql = sql!(
+    let since = sql!(
         "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
          ORDER BY +number DESC LIMIT $3"
     );
-    let unix_ms = others.since_unix_ms.take()?;
-    Some((sql, unix_ms.into(), others))
+    [
+        ((&filter.pull).into(), pull),
+        ((&filter.revision).into(), revision),
+        ((&filter.tag).into(), tag),
+        ((&filter.branch).into(), branch),
+        ((&filter.benchmark).into(), benchmark),
+        ((&filter.variant).into(), variant),
+        (filter.machine.into(), machine),
+        ((&filter.state).into(), state),
+        (filter.since_unix_ms.into(), since),
+    ]
 }
 
 fn revision_statement(beginning: &str) -> &'static SqlStatement {
@@ -255,12 +214,8 @@ impl Store {
         &self,
         filter: &SessionFilter,
         max_count: usize,
-    ) -> anyhow::Result<Vec<SessionOverview>> {
-        self.overviews_newest_first(&self.selected_numbers(filter, max_count)?)
-    }
-
-    fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
-        let mut found = self.overviews(numbers)?;
+    ) -> Result<Vec<SessionOverview>> {
+        let mut found = self.overviews(&self.selected_numbers(filter, max_count)?)?;
         found.reverse();
         Ok(found)
     }
@@ -270,20 +225,16 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
-        let sql = sql!(
-            "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
-        );
-        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
-        let numbers: Vec<i64> = self.query_rows(sql, sql_params![max_count], |row| row.get(0))?;
-        self.overviews_newest_first(&numbers)
+    pub fn running_sessions(&self, max_count: usize) -> Result<Vec<SessionOverview>> {
+        let state = Some(SessionState::Running.name().to_owned());
+        self.select_sessions(&SessionFilter { state, ..SessionFilter::default() }, max_count)
     }
 
     /// Returns all sessions that match the filter, oldest first.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
+    pub fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionOverview>> {
         self.overviews(&self.selected_numbers(filter, usize::MAX)?)
     }
 
@@ -297,7 +248,7 @@ impl Store {
         filter: &SessionFilter,
         size: u32,
         page: u32,
-    ) -> anyhow::Result<Vec<SessionOverview>> {
+    ) -> Result<Vec<SessionOverview>> {
         let [size, page] = [size, page].map(|count| count as usize);
         let offset = size.saturating_mul(page);
         let numbers = self.selected_numbers(filter, offset.saturating_add(size))?;
@@ -308,7 +259,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
+    pub fn count_sessions(&self, filter: &SessionFilter) -> Result<usize> {
         self.count_sessions_up_to(filter, usize::MAX)
     }
 
@@ -316,26 +267,21 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn count_sessions_up_to(
-        &self,
-        filter: &SessionFilter,
-        max_count: usize,
-    ) -> anyhow::Result<usize> {
+    pub fn count_sessions_up_to(&self, filter: &SessionFilter, max_count: usize) -> Result<usize> {
         if *filter != SessionFilter::default() {
             return Ok(self.selected_numbers(filter, max_count)?.len());
         }
         // Reads an index: the rows of sessions are large.
         let sql = sql!("SELECT count(*) FROM (SELECT 1 FROM session LIMIT $1) AS counted");
-        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
-        let count: Option<i64> = self.query_first(sql, sql_params![max_count], |row| row.get(0))?;
-        Ok(count.unwrap_or_default() as usize)
+        let count = self.query_first(sql, sql_params![max_count], |row| row.get(0))?;
+        Ok(count.unwrap_or_default())
     }
 
     /// Returns the overview of a session, if it exists.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
+    pub fn find_overview(&self, number: i64) -> Result<Option<SessionOverview>> {
         Ok(self.overviews(&[number])?.pop())
     }
 
@@ -343,7 +289,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+    pub fn overviews(&self, numbers: &[i64]) -> Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;
         // The query sums the counts in `session_case` instead of counting runs, which would take
         // longer.
@@ -371,25 +317,16 @@ impl Store {
                          GROUP BY benchmark) AS met)
              FROM session WHERE number IN {{numbers:1}} ORDER BY number"
         );
-        let read_all = || -> anyhow::Result<Vec<SessionOverview>> {
-            let mut statement = self.database.prepare(sql)?;
-            let mut rows = statement.query(sql_params![&numbers])?;
-            let mut overviews = Vec::new();
-            while let Some(row) = rows.next()? {
-                overviews.push(self.read_overview(row)?);
-            }
-            Ok(overviews)
-        };
-        read_all().map_err(|error| self.to_user_error(error))
+        self.query_rows(sql, sql_params![&numbers], |row| Ok(self.read_overview(row)?))
     }
 
-    fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {
+    fn read_overview(&self, row: SqlRow<'_>) -> Result<SessionOverview> {
         let count = |column| row.get::<i64>(column).map(|count| count.max(0) as usize);
         let number = row.get(0)?;
-        let state = parse_state(row.text(3)?)?;
-        let variants: Vec<Variant> = parse_json(row.text(5)?)?;
+        let state = parse_state(row.get(3)?)?;
+        let variants: Vec<Variant> = parse_json(row.get(5)?)?;
         Ok(SessionOverview {
-            origin: row.text_or_null(12)?.map(parse_json).transpose()?,
+            origin: row.get::<Option<&str>>(12)?.map(parse_json).transpose()?,
             number,
             id: row.get(1)?,
             started_unix_ms: row.get(2)?,
@@ -397,10 +334,10 @@ impl Store {
             state,
             is_killed: state == SessionState::Running
                 && self.recorder_has_ended(number)? == Some(true),
-            command: parse_json(row.text(4)?)?,
+            command: parse_json(row.get(4)?)?,
             variants: variants.into_iter().map(|variant| variant.name).collect(),
-            tags: parse_json(row.text(13)?)?,
-            loads: parse_json(row.text(14)?)?,
+            tags: parse_json(row.get(13)?)?,
+            loads: parse_json(row.get(14)?)?,
             benchmarks: count(6)?,
             cases: count(7)?,
             runs: count(8)?,
@@ -418,7 +355,7 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session; the message lists alternatives: the range of numbers, or
     /// similar tags.
-    pub fn resolve_reference(&self, reference: &SessionReference) -> anyhow::Result<i64> {
+    pub fn resolve_reference(&self, reference: &SessionReference) -> Result<i64> {
         let found = match reference {
             SessionReference::Latest => self.nth_latest(0),
             SessionReference::Previous => self.nth_latest(1),
@@ -448,14 +385,13 @@ impl Store {
 
     /// Returns the last session of a revision. `revision` may be the beginning of an id, if only
     /// one measured id begins with it.
-    fn latest_of_revision(&self, revision: &str) -> anyhow::Result<Option<i64>> {
+    fn latest_of_revision(&self, revision: &str) -> Result<Option<i64>> {
         let sql = sql!(
             "SELECT max(session) FROM origin WHERE revision = $1 AND dirty = 0
              HAVING count(*) > 0"
         );
         let exact = self.query_number(sql, sql_params![revision])?;
-        let is_beginning =
-            revision.len() >= MIN_ID_PREFIX && revision.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_beginning = revision.len() >= MIN_ID_PREFIX && is_commit_prefix(revision);
         if exact.is_some() || !is_beginning {
             return Ok(exact);
         }
@@ -463,10 +399,9 @@ impl Store {
             "SELECT revision, max(session) FROM origin
              WHERE lower(revision) LIKE $1 || '%' AND dirty = 0 GROUP BY revision"
         );
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
         let mut found: Vec<(String, i64)> =
-            self.query_rows(sql, sql_params![&revision.to_lowercase()], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
+            self.query_rows(sql, sql_params![&revision.to_lowercase()], read)?;
         found.sort();
         ensure!(
             found.len() < 2,
@@ -481,7 +416,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn measured_revisions(&self) -> anyhow::Result<HashMap<String, i64>> {
+    pub fn measured_revisions(&self) -> Result<HashMap<String, i64>> {
         let sql =
             sql!("SELECT revision, max(session) FROM origin WHERE dirty = 0 GROUP BY revision");
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -492,30 +427,25 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn newest_revisions(
-        &self,
-        max_count: u32,
-    ) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    pub fn newest_revisions(&self, max_count: u32) -> Result<Vec<(String, Option<String>)>> {
         let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
         self.query_rows(sql, sql_params![max_count], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
-        self.query_number(
-            sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1"),
-            sql_params![nth],
-        )
+    fn nth_latest(&self, nth: i64) -> Result<Option<i64>> {
+        let sql = sql!("SELECT number FROM session ORDER BY number DESC LIMIT 1 OFFSET $1");
+        self.query_number(sql, sql_params![nth])
     }
 
     fn query_number(
         &self,
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
-    ) -> anyhow::Result<Option<i64>> {
+    ) -> Result<Option<i64>> {
         self.query_first(statement, params, |row| row.get(0))
     }
 
-    fn not_found_error(&self, reference: &SessionReference) -> anyhow::Result<anyhow::Error> {
+    fn not_found_error(&self, reference: &SessionReference) -> Result<anyhow::Error> {
         let sql = sql!("SELECT min(number), max(number) FROM session HAVING count(*) > 0");
         let range = self
             .query_first(sql, sql_params![], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)))?;
@@ -543,11 +473,9 @@ impl Store {
     }
 
     /// Returns up to five existing tags, most similar first.
-    fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
-        let mut tags: Vec<String> =
-            self.query_rows(sql!("SELECT DISTINCT name FROM tag"), sql_params![], |row| {
-                row.get(0)
-            })?;
+    fn similar_tags(&self, name: &str) -> Result<Vec<String>> {
+        let sql = sql!("SELECT DISTINCT name FROM tag");
+        let mut tags: Vec<String> = self.query_rows(sql, sql_params![], |row| row.get(0))?;
         tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
         tags.truncate(5);
         Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())

@@ -1,9 +1,9 @@
 //! Writes one session to the database, part by part or as a whole ([`insert_whole`]). Every function
 //! expects an open transaction: the caller decides which parts are committed together.
 
-use super::database::{Database, Error, SqlParam, sql, sql_params};
+use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
 use super::read;
-use anyhow::Context;
+use anyhow::{Context, Result, ensure};
 use serde::{Serialize, de::DeserializeOwned};
 use speedwell_formats::json_lines;
 use speedwell_machine::process::ProcessIdentity;
@@ -25,10 +25,9 @@ pub(super) fn find_number_by_id(file: &Database, id: &str) -> Result<Option<i64>
 }
 
 /// Inserts a new session with all its content; returns its number.
-pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result<i64> {
+pub(super) fn insert_whole(file: &Database, session: &Session) -> Result<i64> {
     let mut writer = SessionWriter::begin_imported(file, session)?;
-    let runs: Vec<&Run> = session.runs.iter().collect();
-    for runs in runs.chunks(RUN_BATCH_SIZE) {
+    for runs in session.runs.chunks(RUN_BATCH_SIZE) {
         writer.insert_runs(file, runs, true)?;
     }
     for failure in &session.failures {
@@ -37,7 +36,7 @@ pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result
     for recording in &session.profiles {
         writer.upsert_profile(file, recording)?;
     }
-    Ok(writer.session())
+    Ok(writer.session)
 }
 
 /// Writes one session. Holds the indices of the session's next rows, and the numbers of the metrics
@@ -47,7 +46,8 @@ pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result
 /// transaction, continue with a new writer from [`SessionWriter::open`].
 #[derive(Debug)]
 pub(super) struct SessionWriter {
-    session: i64,
+    /// Number of the session.
+    pub session: i64,
     runs: i64,
     failures: i64,
     metrics: HashMap<Arc<str>, i64>,
@@ -78,7 +78,7 @@ impl SessionWriter {
         session: &Session,
         state: SessionState,
         plan: Option<&str>,
-    ) -> anyhow::Result<SessionWriter> {
+    ) -> Result<SessionWriter> {
         let number = file.query_value(
             sql!(
                 "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
@@ -88,7 +88,7 @@ impl SessionWriter {
             sql_params![
                 &session.id,
                 session.started_unix_ms,
-                state_name(state),
+                state.name(),
                 &to_json("command", &session.command)?,
                 &to_json("design", &session.design)?,
                 &to_json("variants", &session.variants)?,
@@ -98,10 +98,8 @@ impl SessionWriter {
         )?;
         let mut writer = SessionWriter::open(file, number)?;
         for (index, tag) in session.tags.iter().enumerate() {
-            file.execute(
-                sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)"),
-                sql_params![writer.session, index as i64, tag],
-            )?;
+            let sql = sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)");
+            file.execute(sql, sql_params![writer.session, index, tag])?;
         }
         for metric in &session.metrics {
             writer.declare_metric(file, metric)?;
@@ -117,7 +115,7 @@ impl SessionWriter {
 
     /// Inserts the header of a session that was measured elsewhere: everything but runs, failures
     /// and profiles.
-    pub fn begin_imported(file: &Database, header: &Session) -> anyhow::Result<SessionWriter> {
+    pub fn begin_imported(file: &Database, header: &Session) -> Result<SessionWriter> {
         let writer = SessionWriter::begin(file, header, header.state, None)?;
         if let Some(calibration) = header.calibration {
             let session_calibration = NoiseCalibration { session: writer.session, ..calibration };
@@ -126,8 +124,8 @@ impl SessionWriter {
         Ok(writer)
     }
 
-    fn insert_origin(&self, file: &Database, origin: &CodeOrigin) -> anyhow::Result<()> {
-        file.execute(
+    fn insert_origin(&self, file: &Database, origin: &CodeOrigin) -> Result<()> {
+        Ok(file.execute(
             sql!(
                 "INSERT INTO origin (session, revision, tree, branch, dirty, detail)
                  VALUES ($1, $2, $3, $4, $5, $6)"
@@ -140,8 +138,7 @@ impl SessionWriter {
                 origin.dirty.is_some(),
                 &to_json("origin", origin)?,
             ],
-        )?;
-        Ok(())
+        )?)
     }
 
     /// Inserts or replaces a machine of the session.
@@ -150,16 +147,14 @@ impl SessionWriter {
         file: &Database,
         index: u32,
         machine: &SessionMachine,
-    ) -> anyhow::Result<()> {
-        file.execute(
-            sql!(
-                "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
-                 ON CONFLICT (session, seq) DO UPDATE SET
-                     id = excluded.id, detail = excluded.detail"
-            ),
-            sql_params![self.session, index, &machine.id, &to_json("machine", machine)?],
-        )?;
-        Ok(())
+    ) -> Result<()> {
+        let sql = sql!(
+            "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (session, seq) DO UPDATE SET
+                 id = excluded.id, detail = excluded.detail"
+        );
+        let detail = to_json("machine", machine)?;
+        Ok(file.execute(sql, sql_params![self.session, index, &machine.id, &detail])?)
     }
 
     /// Continues with the row indices of the block that starts at `slot`. The indices are derived
@@ -178,18 +173,15 @@ impl SessionWriter {
         name: &str,
         first_report: i64,
     ) -> Result<(), Error> {
-        file.execute(
-            sql!(
-                "UPDATE metric SET first_report = $1 WHERE session = $2 AND name = $3
-                 AND (first_report IS NULL OR first_report > $1)"
-            ),
-            sql_params![first_report, self.session, name],
-        )?;
-        Ok(())
+        let sql = sql!(
+            "UPDATE metric SET first_report = $1 WHERE session = $2 AND name = $3
+             AND (first_report IS NULL OR first_report > $1)"
+        );
+        file.execute(sql, sql_params![first_report, self.session, name])
     }
 
-    /// Sorts the metrics of a session by the position at which they were first reported, after all
-    /// its blocks were merged.
+    /// Sorts the metrics of a session by the position at which they were first reported. Does
+    /// nothing unless blocks were merged, because only then these positions are known.
     pub fn order_metrics(&mut self, file: &Database) -> Result<(), Error> {
         let sql = sql!(
             "SELECT seq FROM metric WHERE session = $1 ORDER BY first_report IS NULL, first_report, seq"
@@ -202,23 +194,15 @@ impl SessionWriter {
         // for a moment.
         let first_unused = 1 << ROW_BITS_PER_SLOT;
         for (&seq, new) in ordered.iter().zip(first_unused..) {
-            file.execute(
-                sql!("UPDATE metric SET seq = $1 WHERE session = $2 AND seq = $3"),
-                sql_params![new, self.session, seq],
-            )?;
-            file.execute(
-                sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3"),
-                sql_params![new, self.session, seq],
-            )?;
+            let sql = sql!("UPDATE metric SET seq = $1 WHERE session = $2 AND seq = $3");
+            file.execute(sql, sql_params![new, self.session, seq])?;
+            let sql = sql!("UPDATE sample SET metric = $1 WHERE session = $2 AND metric = $3");
+            file.execute(sql, sql_params![new, self.session, seq])?;
         }
-        file.execute(
-            sql!("UPDATE metric SET seq = seq - $1 WHERE session = $2"),
-            sql_params![first_unused, self.session],
-        )?;
-        file.execute(
-            sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2"),
-            sql_params![first_unused, self.session],
-        )?;
+        let sql = sql!("UPDATE metric SET seq = seq - $1 WHERE session = $2");
+        file.execute(sql, sql_params![first_unused, self.session])?;
+        let sql = sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2");
+        file.execute(sql, sql_params![first_unused, self.session])?;
         self.metrics.clear();
         Ok(())
     }
@@ -243,13 +227,7 @@ impl SessionWriter {
                 process.pid,
                 process.started_ticks,
             ],
-        )?;
-        Ok(())
-    }
-
-    /// Returns the number of the session.
-    pub fn session(&self) -> i64 {
-        self.session
+        )
     }
 
     /// Inserts a metric. If a sample has already added the metric without a unit, sets its unit and
@@ -258,48 +236,40 @@ impl SessionWriter {
     /// # Errors
     /// Fails if the session has a metric of the same name with another unit or direction: its
     /// series would mix different quantities.
-    pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
-        let existing = file.query_first(
-            sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
-            sql_params![self.session, &metric.name],
-            |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)),
-        )?;
-        let better = direction_name(metric.better);
-        match existing {
-            None => Ok(self.add_metric(file, metric).map(drop)?),
-            Some((unit, _)) if unit.is_empty() => {
-                file.execute(
-                    sql!(
-                        "UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4"
-                    ),
-                    sql_params![&metric.unit, better, self.session, &metric.name],
-                )?;
-                Ok(())
-            }
-            Some((unit, direction)) => {
-                anyhow::ensure!(
-                    unit == metric.unit && direction == better,
-                    "the unit of the metric '{}' is '{unit}' ({direction} is better) elsewhere in this \
-                     session, but '{}' ({better} is better) here\n\
-                     hint: rename one of the two",
-                    metric.name,
-                    metric.unit
-                );
-                Ok(())
-            }
+    pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> Result<()> {
+        let sql = sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2");
+        let read = |row: SqlRow<'_>| Ok((row.get::<String>(0)?, row.get::<String>(1)?));
+        let existing = file.query_first(sql, sql_params![self.session, &metric.name], read)?;
+        let Some((unit, direction)) = existing else {
+            return Ok(self.add_metric(file, metric).map(drop)?);
+        };
+        let better = metric.better.name();
+        if unit.is_empty() {
+            let sql =
+                sql!("UPDATE metric SET unit = $1, better = $2 WHERE session = $3 AND name = $4");
+            let params = sql_params![&metric.unit, better, self.session, &metric.name];
+            return Ok(file.execute(sql, params)?);
         }
+        ensure!(
+            unit == metric.unit && direction == better,
+            "the unit of the metric '{}' is '{unit}' ({direction} is better) elsewhere in this \
+             session, but '{}' ({better} is better) here\n\
+             hint: rename one of the two",
+            metric.name,
+            metric.unit
+        );
+        Ok(())
     }
 
     fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
-        let metric_index = file.query_value(
-            sql!(
-                "INSERT INTO metric (session, seq, name, unit, better)
-                 SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS TEXT),
-                        CAST($3 AS TEXT), CAST($4 AS TEXT)
-                 FROM metric WHERE session = $1 RETURNING seq"
-            ),
-            sql_params![self.session, &metric.name, &metric.unit, direction_name(metric.better)],
-        )?;
+        let sql = sql!(
+            "INSERT INTO metric (session, seq, name, unit, better)
+             SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS TEXT),
+                    CAST($3 AS TEXT), CAST($4 AS TEXT)
+             FROM metric WHERE session = $1 RETURNING seq"
+        );
+        let params = sql_params![self.session, &metric.name, &metric.unit, metric.better.name()];
+        let metric_index = file.query_value(sql, params)?;
         self.metrics.insert(metric.name.as_str().into(), metric_index);
         Ok(metric_index)
     }
@@ -310,11 +280,8 @@ impl SessionWriter {
         if let Some(&index) = self.metrics.get(name) {
             return Ok(index);
         }
-        let index = file.query_first(
-            sql!("SELECT seq FROM metric WHERE session = $1 AND name = $2"),
-            sql_params![self.session, name],
-            |row| row.get(0),
-        )?;
+        let sql = sql!("SELECT seq FROM metric WHERE session = $1 AND name = $2");
+        let index = file.query_first(sql, sql_params![self.session, name], |row| row.get(0))?;
         match index {
             Some(index) => {
                 self.metrics.insert(name.clone(), index);
@@ -328,59 +295,46 @@ impl SessionWriter {
     /// Returns the number of a case, and adds the case if it is new. Sessions share cases. Two
     /// cases that differ only in the order of their parameters have different numbers, because the
     /// order is displayed.
-    fn case_number(&mut self, file: &Database, case: &Case) -> anyhow::Result<i64> {
+    fn case_number(&mut self, file: &Database, case: &Case) -> Result<i64> {
         let parameters = serde_json::to_string(&json_lines::json_parameters(case))?;
         let key = (case.benchmark.clone(), parameters);
         if let Some(&number) = self.cases.get(&key) {
             return Ok(number);
         }
         let id = case.id();
-        file.execute(
-            sql!(
-                "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
-                 ON CONFLICT DO NOTHING"
-            ),
-            sql_params![&id, &key.0, &key.1],
-        )?;
-        let number = file.query_value(
-            sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2"),
-            sql_params![&id, &key.1],
-        )?;
+        let sql = sql!(
+            "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
+             ON CONFLICT DO NOTHING"
+        );
+        file.execute(sql, sql_params![&id, &key.0, &key.1])?;
+        let sql = sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2");
+        let number = file.query_value(sql, sql_params![&id, &key.1])?;
         self.cases.insert(key, number);
         Ok(number)
     }
 
     /// Inserts runs with their samples. `is_done` says whether the slots of the runs are complete.
-    pub fn insert_runs(
-        &mut self,
-        file: &Database,
-        runs: &[&Run],
-        is_done: bool,
-    ) -> anyhow::Result<()> {
-        let jsons = runs.iter().map(|run| run_json(run)).collect::<anyhow::Result<Vec<_>>>()?;
+    pub fn insert_runs(&mut self, file: &Database, runs: &[Run], is_done: bool) -> Result<()> {
+        let jsons = runs.iter().map(run_json).collect::<Result<Vec<_>>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
             let case = self.case_number(file, &run.case)?;
             rows.push(self.run_row(row_index, case, run, json, is_done));
         }
-        let inserted = file.insert(
-            sql!(
-                "INSERT INTO run (session, seq, benchmark_case, variant, slot, block,
-                     started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
-                     involuntary_switches, notes, slot_done, build, voluntary_switches,
-                     minor_faults, major_faults, migrations, kernel_stats, rejected_by, machine)
-                 {{rows:22}} ON CONFLICT DO NOTHING"
-            ),
-            &rows,
-        )?;
+        let sql = sql!(
+            "INSERT INTO run (session, seq, benchmark_case, variant, slot, block,
+                 started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
+                 involuntary_switches, notes, slot_done, build, voluntary_switches,
+                 minor_faults, major_faults, migrations, kernel_stats, rejected_by, machine)
+             {{rows:22}} ON CONFLICT DO NOTHING"
+        );
+        let inserted = file.insert(sql, &rows)?;
         self.ensure_sole_recorder(inserted == runs.len())?;
         self.insert_samples(file, runs)?;
         for (row_index, run) in (self.runs..).zip(runs) {
             if let Some(load) = &run.load {
-                file.execute(
-                    sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)"),
-                    sql_params![self.session, row_index, load],
-                )?;
+                let sql = sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)");
+                file.execute(sql, sql_params![self.session, row_index, load])?;
             }
         }
         self.runs += runs.len() as i64;
@@ -397,8 +351,7 @@ impl SessionWriter {
         is_done: bool,
     ) -> [SqlParam<'a>; 22] {
         let usage = run.usage.as_ref();
-        let count =
-            |field: fn(&ResourceUsage) -> Option<u64>| usage.and_then(field).map(u64::cast_signed);
+        let count = |field: fn(&ResourceUsage) -> Option<u64>| usage.and_then(field);
         *sql_params![
             self.session,
             row_index,
@@ -407,7 +360,7 @@ impl SessionWriter {
             run.slot,
             run.block,
             run.started_unix_ms,
-            run.wall_ns.cast_signed(),
+            run.wall_ns,
             count(|usage| Some(usage.user_ns)),
             count(|usage| Some(usage.system_ns)),
             count(|usage| Some(usage.max_rss_bytes)),
@@ -425,34 +378,30 @@ impl SessionWriter {
         ]
     }
 
-    fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
+    fn insert_samples(&mut self, file: &Database, runs: &[Run]) -> Result<()> {
         let mut packed = Vec::new();
         for (row_index, run) in (self.runs..).zip(runs) {
             for (metric, samples) in read::pack_samples(run) {
                 packed.push((row_index, self.metric_index(file, &metric)?, samples));
             }
         }
-        let rows: Vec<[SqlParam<'_>; 7]> = packed
-            .iter()
-            .map(|(row_index, metric, packed)| {
-                *sql_params![
-                    self.session,
-                    *row_index,
-                    *metric,
-                    &packed.readings,
-                    &packed.elapsed_ns,
-                    &packed.iterations,
-                    &packed.positions,
-                ]
-            })
-            .collect();
-        file.insert(
-            sql!(
-                "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
-                     positions) {{rows:7}}"
-            ),
-            &rows,
-        )?;
+        let rows = packed.iter().map(|(row_index, metric, packed)| {
+            *sql_params![
+                self.session,
+                *row_index,
+                *metric,
+                &packed.readings,
+                &packed.elapsed_ns,
+                &packed.iterations,
+                &packed.positions,
+            ]
+        });
+        let rows: Vec<[SqlParam<'_>; 7]> = rows.collect();
+        let sql = sql!(
+            "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
+                 positions) {{rows:7}}"
+        );
+        file.insert(sql, &rows)?;
         Ok(())
     }
 
@@ -462,8 +411,8 @@ impl SessionWriter {
         file: &Database,
         failure: &StepFailure,
         is_done: bool,
-    ) -> anyhow::Result<()> {
-        let inserted = file.execute(
+    ) -> Result<()> {
+        let inserted = file.count_changes(
             sql!(
                 "INSERT INTO failure (session, seq, slot, slot_done, skipped, detail)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
@@ -484,29 +433,20 @@ impl SessionWriter {
 
     /// Inserts a failure that belongs to no slot, unless the session already contains it. For
     /// example, a benchmark that cannot list its cases fails again whenever the session is resumed.
-    pub fn insert_failure_once(
-        &mut self,
-        file: &Database,
-        failure: &StepFailure,
-    ) -> anyhow::Result<()> {
-        let exists: bool = file.query_value(
-            sql!(
-                "SELECT EXISTS (SELECT 1 FROM failure
-                 WHERE session = $1 AND slot IS NULL AND detail = $2)"
-            ),
-            sql_params![self.session, &to_json("failure", failure)?],
-        )?;
+    pub fn insert_failure_once(&mut self, file: &Database, failure: &StepFailure) -> Result<()> {
+        let sql = sql!(
+            "SELECT EXISTS (SELECT 1 FROM failure
+             WHERE session = $1 AND slot IS NULL AND detail = $2)"
+        );
+        let detail = to_json("failure", failure)?;
+        let exists: bool = file.query_value(sql, sql_params![self.session, &detail])?;
         if exists { Ok(()) } else { self.insert_failure(file, failure, true) }
     }
 
     /// Inserts a profile, replacing an earlier one of the same case and variant.
-    pub fn upsert_profile(
-        &mut self,
-        file: &Database,
-        recording: &ProfileRecording,
-    ) -> anyhow::Result<()> {
+    pub fn upsert_profile(&mut self, file: &Database, recording: &ProfileRecording) -> Result<()> {
         let case = self.case_number(file, &recording.case)?;
-        file.execute(
+        Ok(file.execute(
             sql!(
                 "INSERT INTO profile (session, seq, benchmark_case, variant, detail)
                  SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS BIGINT),
@@ -521,22 +461,19 @@ impl SessionWriter {
                 &recording.variant,
                 &to_json("profile", &recording.profile)?,
             ],
-        )?;
-        Ok(())
+        )?)
     }
 
     /// Records that a slot is complete, but yielded no result.
-    pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> anyhow::Result<()> {
-        file.execute(
-            sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
-            sql_params![self.session, slot],
-        )?;
-        Ok(())
+    pub fn mark_empty_slot(&self, file: &Database, slot: u32) -> Result<()> {
+        let sql =
+            sql!("INSERT INTO empty_slot (session, slot) VALUES ($1, $2) ON CONFLICT DO NOTHING");
+        Ok(file.execute(sql, sql_params![self.session, slot])?)
     }
 
     /// Fails if another recorder has taken the next row index of the session.
-    fn ensure_sole_recorder(&self, is_alone: bool) -> anyhow::Result<()> {
-        anyhow::ensure!(
+    fn ensure_sole_recorder(&self, is_alone: bool) -> Result<()> {
+        ensure!(
             is_alone,
             "another speedwell process is recording session @{}\nhint: wait until it has ended",
             self.session
@@ -575,39 +512,20 @@ pub(super) fn insert_calibration(
             calibration.expected_low,
             calibration.expected_high,
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Returns the JSON of a run's notes and of its kernel counters.
-fn run_json(run: &Run) -> anyhow::Result<[Option<String>; 2]> {
+fn run_json(run: &Run) -> Result<[Option<String>; 2]> {
     let notes = (!run.notes.is_empty()).then(|| to_json("notes", &run.notes));
     let kernel_stats = run.kernel_stats.as_ref().map(|stats| to_json("kernel counters", stats));
     Ok([notes.transpose()?, kernel_stats.transpose()?])
 }
 
 /// Serializes `value` as JSON, ensuring that it can be read back.
-fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Result<String> {
+fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> Result<String> {
     let text = serde_json::to_string(value)?;
     serde_json::from_str::<T>(&text)
         .with_context(|| format!("cannot store the session's {what}: {text}"))?;
     Ok(text)
-}
-
-/// Returns the stored name of a state.
-pub(super) fn state_name(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Running => "running",
-        SessionState::Complete => "complete",
-        SessionState::Interrupted => "interrupted",
-        SessionState::Imported => "imported",
-    }
-}
-
-pub(super) fn direction_name(better: MetricDirection) -> &'static str {
-    match better {
-        MetricDirection::Higher => "higher",
-        MetricDirection::Lower => "lower",
-        MetricDirection::Unknown => "unknown",
-    }
 }

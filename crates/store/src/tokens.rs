@@ -6,7 +6,7 @@
 use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};
 use super::read::parse_json;
-use anyhow::{Context, ensure};
+use anyhow::{Context, Result, ensure};
 use speedwell_model::stored::{AuditEntry, StoredToken, TokenScope};
 
 /// An hour in milliseconds. The last use of a token is recorded to the hour.
@@ -17,11 +17,11 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the id exists already, or on database errors.
-    pub fn add_token(&mut self, token: &StoredToken) -> anyhow::Result<()> {
+    pub fn add_token(&mut self, token: &StoredToken) -> Result<()> {
         let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-        let list = |names: &Option<Vec<String>>| names.as_ref().map(serde_json::to_string);
-        let (branches, machines) = (list(&token.branches), list(&token.machines));
-        let (branches, machines) = (branches.transpose()?, machines.transpose()?);
+        let list =
+            |names: &Option<Vec<String>>| names.as_ref().map(serde_json::to_string).transpose();
+        let (branches, machines) = (list(&token.branches)?, list(&token.machines)?);
         let scopes = serde_json::to_string(&names)?;
         self.execute(
             sql!(
@@ -47,26 +47,24 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_tokens(&self) -> anyhow::Result<Vec<StoredToken>> {
+    pub fn list_tokens(&self) -> Result<Vec<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number DESC"
         );
-        let rows: Vec<TokenRow> = self.query_rows(sql, sql_params![], TokenRow::read)?;
-        rows.into_iter().map(TokenRow::into_token).collect()
+        self.query_rows(sql, sql_params![], read_token)
     }
 
     /// Returns a token by its id.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_token(&self, id: &str) -> anyhow::Result<Option<StoredToken>> {
+    pub fn find_token(&self, id: &str) -> Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1"
         );
-        let row = self.query_first(sql, sql_params![id], TokenRow::read)?;
-        row.map(TokenRow::into_token).transpose()
+        self.query_first(sql, sql_params![id], read_token)
     }
 
     /// Returns a token by its id and digest. The response time does not reveal whether the id or
@@ -74,24 +72,19 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn find_token_with_digest(
-        &self,
-        id: &str,
-        digest: &[u8],
-    ) -> anyhow::Result<Option<StoredToken>> {
+    pub fn find_token_with_digest(&self, id: &str, digest: &[u8]) -> Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                     expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token WHERE id = $1 AND digest = $2"
         );
-        let row = self.query_first(sql, sql_params![id, &digest.to_vec()], TokenRow::read)?;
-        row.map(TokenRow::into_token).transpose()
+        self.query_first(sql, sql_params![id, &digest.to_vec()], read_token)
     }
 
     /// Revokes all tokens with this name or id that are not revoked yet, and returns their ids.
     ///
     /// # Errors
     /// Fails if there is no such token, or on database errors.
-    pub fn revoke_tokens(&mut self, word: &str, unix_ms: i64) -> anyhow::Result<Vec<String>> {
+    pub fn revoke_tokens(&mut self, word: &str, unix_ms: i64) -> Result<Vec<String>> {
         let is_match = |token: &StoredToken| {
             token.revoked_unix_ms.is_none() && (token.id == word || token.name == word)
         };
@@ -116,7 +109,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn record_token_use(&mut self, token: &StoredToken, unix_ms: i64) -> anyhow::Result<()> {
+    pub fn record_token_use(&mut self, token: &StoredToken, unix_ms: i64) -> Result<()> {
         let hour = unix_ms - unix_ms.rem_euclid(HOUR_MS);
         if token.used_unix_ms.is_some_and(|used| used >= hour) {
             return Ok(());
@@ -129,7 +122,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn append_audit(&mut self, line: &AuditEntry) -> anyhow::Result<()> {
+    pub fn append_audit(&mut self, line: &AuditEntry) -> Result<()> {
         self.execute(
             sql!(
                 "INSERT INTO audit (at_unix_ms, actor, token, address, project, action, subject,
@@ -153,12 +146,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn latest_audit_entries(&self, max_count: usize) -> anyhow::Result<Vec<AuditEntry>> {
+    pub fn latest_audit_entries(&self, max_count: usize) -> Result<Vec<AuditEntry>> {
         let sql = sql!(
             "SELECT at_unix_ms, actor, token, address, project, action, subject, result
              FROM audit ORDER BY number DESC LIMIT $1"
         );
-        self.query_rows(sql, sql_params![max_count as i64], |row| {
+        self.query_rows(sql, sql_params![max_count], |row| {
             Ok(AuditEntry {
                 at_unix_ms: row.get(0)?,
                 actor: row.get(1)?,
@@ -173,48 +166,23 @@ impl Store {
     }
 }
 
-/// A row of the table `token`. Its lists are not parsed yet.
-struct TokenRow {
-    token: StoredToken,
-    scopes: String,
-    branches: Option<String>,
-    machines: Option<String>,
-}
-
-impl TokenRow {
-    fn read(row: SqlRow<'_>) -> Result<TokenRow, Error> {
-        Ok(TokenRow {
-            token: StoredToken {
-                id: row.get(0)?,
-                digest: row.bytes_or_null(1)?.unwrap_or_default().to_vec(),
-                name: row.get(2)?,
-                scopes: Vec::new(),
-                project: row.get(4)?,
-                branches: None,
-                machines: None,
-                created_unix_ms: row.get(7)?,
-                expires_unix_ms: row.get(8)?,
-                used_unix_ms: row.get(9)?,
-                revoked_unix_ms: row.get(10)?,
-            },
-            scopes: row.get(3)?,
-            branches: row.get(5)?,
-            machines: row.get(6)?,
-        })
-    }
-
-    /// Parses the lists. Drops scopes that this version does not know, so that they grant nothing.
-    fn into_token(self) -> anyhow::Result<StoredToken> {
-        let list = |text: &Option<String>| text.as_deref().map(parse_json).transpose();
-        let scopes: Vec<String> =
-            parse_json(&self.scopes).context("cannot read the scopes of a token")?;
-        Ok(StoredToken {
-            scopes: scopes.iter().filter_map(|name| TokenScope::from_name(name)).collect(),
-            branches: list(&self.branches)?,
-            machines: list(&self.machines)?,
-            ..self.token
-        })
-    }
+/// Reads a token. Drops scopes that this version does not know, so that they grant nothing.
+fn read_token(row: SqlRow<'_>) -> Result<StoredToken, Error> {
+    let scopes: Vec<String> =
+        parse_json(row.get(3)?).context("cannot read the scopes of a token")?;
+    Ok(StoredToken {
+        id: row.get(0)?,
+        digest: row.get::<Option<_>>(1)?.unwrap_or_default(),
+        name: row.get(2)?,
+        scopes: scopes.iter().filter_map(|name| TokenScope::from_name(name)).collect(),
+        project: row.get(4)?,
+        branches: row.get::<Option<&str>>(5)?.map(parse_json).transpose()?,
+        machines: row.get::<Option<&str>>(6)?.map(parse_json).transpose()?,
+        created_unix_ms: row.get(7)?,
+        expires_unix_ms: row.get(8)?,
+        used_unix_ms: row.get(9)?,
+        revoked_unix_ms: row.get(10)?,
+    })
 }
 
 #[cfg(test)]

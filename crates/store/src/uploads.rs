@@ -12,6 +12,7 @@
 use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::session_writer::{find_number_by_id, insert_whole};
 use super::{Store, comment_jobs};
+use anyhow::Result;
 use ring::digest::{self, SHA256};
 use speedwell_model::Session;
 use speedwell_model::stored::{OutboxEntry, UploadState};
@@ -42,29 +43,22 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn queue_upload(
-        &mut self,
-        session: i64,
-        url: &str,
-        now_unix_ms: i64,
-    ) -> anyhow::Result<()> {
+    pub fn queue_upload(&mut self, session: i64, url: &str, now_unix_ms: i64) -> Result<()> {
         self.session_state(session)?;
-        self.execute(
-            sql!(
-                "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
-                 ON CONFLICT (session, url) DO UPDATE SET
-                     state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
-                     next_unix_ms = 0, claimed_until_unix_ms = 0"
-            ),
-            sql_params![session, url, now_unix_ms],
-        )
+        let sql = sql!(
+            "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
+             ON CONFLICT (session, url) DO UPDATE SET
+                 state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
+                 next_unix_ms = 0, claimed_until_unix_ms = 0"
+        );
+        self.execute(sql, sql_params![session, url, now_unix_ms])
     }
 
     /// Returns all uploads, oldest session first.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_uploads(&self) -> anyhow::Result<Vec<OutboxEntry>> {
+    pub fn list_uploads(&self) -> Result<Vec<OutboxEntry>> {
         let sql = sql!(
             "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
                     next_unix_ms, reason, sent_unix_ms
@@ -78,7 +72,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn retry_uploads_now(&mut self) -> anyhow::Result<()> {
+    pub fn retry_uploads_now(&mut self) -> Result<()> {
         let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
         self.execute(sql, sql_params![])
     }
@@ -87,7 +81,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
+    pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> Result<()> {
         let sql = sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
         self.execute(sql, sql_params![until_unix_ms, url])
     }
@@ -97,10 +91,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn claim_upload(
-        &mut self,
-        selection: &UploadSelection<'_>,
-    ) -> anyhow::Result<Option<OutboxEntry>> {
+    pub fn claim_upload(&mut self, selection: &UploadSelection<'_>) -> Result<Option<OutboxEntry>> {
         let numbers = serde_json::to_string(selection.sessions)?;
         self.transact(|file| {
             // A time too far in the future was computed before the clock was set back. It is
@@ -129,13 +120,11 @@ impl Store {
                 read_entry,
             )?;
             if let Some(OutboxEntry { session, url, .. }) = &found {
-                file.execute(
-                    sql!(
-                        "UPDATE outbox SET claimed_until_unix_ms = $1
-                         WHERE session = $2 AND url = $3"
-                    ),
-                    sql_params![selection.now_unix_ms + CLAIM_MS, *session, url],
-                )?;
+                let sql = sql!(
+                    "UPDATE outbox SET claimed_until_unix_ms = $1
+                     WHERE session = $2 AND url = $3"
+                );
+                file.execute(sql, sql_params![selection.now_unix_ms + CLAIM_MS, *session, url])?;
             }
             Ok(found)
         })
@@ -145,7 +134,7 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn finish_upload(&mut self, item: &OutboxEntry) -> anyhow::Result<()> {
+    pub fn finish_upload(&mut self, item: &OutboxEntry) -> Result<()> {
         self.execute(
             sql!(
                 "UPDATE outbox SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4,
@@ -171,7 +160,7 @@ fn read_entry(row: SqlRow<'_>) -> Result<OutboxEntry, Error> {
         id: row.get(1)?,
         ended: row.get(2)?,
         url: row.get(3)?,
-        state: UploadState::from_name(row.text(4)?).unwrap_or(UploadState::Waiting),
+        state: UploadState::from_name(row.get(4)?).unwrap_or(UploadState::Waiting),
         attempts: row.get(5)?,
         next_unix_ms: row.get(6)?,
         reason: row.get(7)?,
@@ -220,7 +209,7 @@ impl SessionDigest {
         is_hex.then_some(SessionDigest(bytes))
     }
 
-    fn from_stored(bytes: &[u8]) -> Option<SessionDigest> {
+    fn new(bytes: &[u8]) -> Option<SessionDigest> {
         bytes.try_into().ok().map(SessionDigest)
     }
 }
@@ -267,9 +256,8 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn upload_status(&self, id: &str) -> anyhow::Result<Option<UploadStatus>> {
-        let found = find_status(&self.database, id);
-        found.map_err(|error| self.explain_error(error))
+    pub fn upload_status(&self, id: &str) -> Result<Option<UploadStatus>> {
+        self.explain(find_status(&self.database, id))
     }
 
     /// Returns the digest of a stored session: the digest of the uploaded lines or, if the session
@@ -277,17 +265,15 @@ impl Store {
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn session_digest(&self, number: i64) -> anyhow::Result<SessionDigest> {
-        let sent =
-            sent_digest(&self.database, number).map_err(|error| self.explain_error(error))?;
-        match sent {
-            Some(digest) => Ok(digest),
-            None => {
-                let mut lines = Vec::new();
-                self.write_lines(number, &mut lines)?;
-                Ok(SessionDigest::hash_lines(&lines))
-            }
+    pub fn session_digest(&self, number: i64) -> Result<SessionDigest> {
+        let sql = sql!("SELECT digest FROM upload WHERE session = $1");
+        let read = |row: SqlRow<'_>| Ok(row.get::<Option<&[u8]>>(0)?.and_then(SessionDigest::new));
+        if let Some(digest) = self.query_first(sql, sql_params![number], read)?.flatten() {
+            return Ok(digest);
         }
+        let mut lines = Vec::new();
+        self.write_lines(number, &mut lines)?;
+        Ok(SessionDigest::hash_lines(&lines))
     }
 
     /// Inserts a session after all its lines have arrived and have been parsed. If the store
@@ -300,7 +286,7 @@ impl Store {
         &mut self,
         session: &Session,
         receipt: &UploadReceipt<'_>,
-    ) -> anyhow::Result<UploadStatus> {
+    ) -> Result<UploadStatus> {
         if let Some(number) = self.find_by_id(&session.id)? {
             // A complete session never changes, so it is safe to read it before the transaction.
             return self.compare_with_stored(number, receipt.digest);
@@ -322,11 +308,7 @@ impl Store {
         }
     }
 
-    fn compare_with_stored(
-        &self,
-        number: i64,
-        digest: SessionDigest,
-    ) -> anyhow::Result<UploadStatus> {
+    fn compare_with_stored(&self, number: i64, digest: SessionDigest) -> Result<UploadStatus> {
         let stored = self.session_digest(number)?;
         Ok(if stored == digest {
             UploadStatus::Known(number)
@@ -348,22 +330,14 @@ pub(super) fn insert_upload(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
     );
     let digest = digest.0.to_vec();
-    file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])?;
-    Ok(())
+    file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])
 }
 
-fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {
+pub(super) fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {
     if let Some(number) = find_number_by_id(file, id)? {
         return Ok(Some(UploadStatus::Known(number)));
     }
     let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
     let found = file.query_first(deleted, sql_params![id], |row| row.get::<i64>(0))?;
     Ok(found.map(|_| UploadStatus::Deleted))
-}
-
-fn sent_digest(file: &Database, number: i64) -> Result<Option<SessionDigest>, Error> {
-    let sql = sql!("SELECT digest FROM upload WHERE session = $1");
-    let bytes: Option<Vec<u8>> =
-        file.query_first(sql, sql_params![number], |row| row.get(0))?.flatten();
-    Ok(bytes.as_deref().and_then(SessionDigest::from_stored))
 }

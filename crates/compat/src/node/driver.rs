@@ -8,7 +8,7 @@
 use crate::console::{DropInConsole, EXIT_INTERRUPTED, ParsedArguments};
 use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
-use speedwell_formats::node_csv::rows::MeasuredRate;
+use speedwell_formats::node_csv::MeasuredRate;
 use speedwell_model::{FailureCause, Metric, Run, SessionEvent, SessionStep, StepFailure};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};

@@ -257,7 +257,7 @@ impl MergeHistory<'_> {
         &mut self,
         at: usize,
         again: bool,
-        merger: &mut speedwell_store::SessionMerger<'_>,
+        merger: &mut speedwell_store::SessionRecorder<'_>,
     ) {
         let part = &self.parts[self.attempts[at].shard];
         let attempt = &mut self.attempts[at];
@@ -311,14 +311,14 @@ impl MergeHistory<'_> {
                 self.run_attempt(shard, store, number, folder);
             }
             // Merge as if the coordinator had been killed and started again in between.
-            let mut merger = store.resume_merging(number).unwrap();
+            let mut merger = store.resume_recording(number).unwrap();
             for _ in 0..=self.dice.below(4) {
                 let at = self.dice.below(self.attempts.len() as u64) as usize;
                 let again = self.dice.below(10) == 0;
                 self.read_spool(at, again, &mut merger);
             }
         }
-        store.resume_merging(number).unwrap().finish_session(false).unwrap();
+        store.resume_recording(number).unwrap().finish_session(false).unwrap();
         (number, self.refused)
     }
 }

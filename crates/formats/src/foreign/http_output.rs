@@ -87,13 +87,11 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         Some(line?.split_whitespace().collect())
     };
     let first_word = |prefix: &str| words_after(prefix)?.first().copied();
+    let running = output.lines().find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "));
     let mut found = HttpOutput {
         tool: "wrk",
         rate: Some(first_word("Requests/sec:")?.parse().ok()?),
-        url: output
-            .lines()
-            .find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "))
-            .map(|(_, url)| url.trim().to_owned()),
+        url: running.map(|(_, url)| url.trim().to_owned()),
         bytes_per_second: first_word("Transfer/sec:").and_then(parse_bytes),
         // Only wrk2 names its histogram, and wrk2 always sends at a fixed rate.
         has_fixed_rate: output.contains("HdrHistogram"),
@@ -232,13 +230,12 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
     let requests = line("requests:")?;
     let codes = line("status codes:").unwrap_or_default();
     let finished: Vec<&str> = line("finished in ").unwrap_or_default().split(", ").collect();
-    let clients: f64 = output
-        .lines()
-        .filter_map(|line| {
-            let (count, _) = line.split_once(" total client(s)")?;
-            count.rsplit(' ').next()?.parse::<f64>().ok()
-        })
-        .sum();
+    let clients = output.lines().filter_map(|line| {
+        let (count, _) = line.split_once(" total client(s)")?;
+        count.rsplit(' ').next()?.parse::<f64>().ok()
+    });
+    let clients: f64 = clients.sum();
+    let other_codes = ["3xx", "4xx", "5xx"].iter().filter_map(|code| counted(codes, code));
     let rate = finished.get(1).and_then(|text| text.strip_suffix(" req/s"));
     let bandwidth = finished.get(2).and_then(|text| text.strip_suffix("/s"));
     let mut found = HttpOutput {
@@ -251,11 +248,8 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
         // A failed request has an error, such as a timeout, or a status of 4xx or 5xx, which h2load
         // counts separately.
         errors: counted(requests, "errored")?,
-        non2xx: ["3xx", "4xx", "5xx"]
-            .iter()
-            .filter_map(|code| counted(codes, code))
-            // `sum()` returns -0 if there are no numbers; folding from 0.0 does not.
-            .fold(0.0, |sum, count| sum + count),
+        // `sum()` returns -0 if there are no numbers; folding from 0.0 does not.
+        non2xx: other_codes.fold(0.0, |sum, count| sum + count),
         ..HttpOutput::default()
     };
     let times: Vec<&str> =

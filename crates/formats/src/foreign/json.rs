@@ -7,6 +7,7 @@
 use super::file_beginning;
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 /// Returns the keys of objects near the beginning of a JSON document, each with the number of open
@@ -49,6 +50,11 @@ impl<'a> JsonContent<'a> {
     pub fn new(bytes: &'a [u8]) -> JsonContent<'a> {
         let keys = OnceCell::new();
         JsonContent { bytes, keys }
+    }
+
+    /// Returns the beginning of the file as text.
+    pub fn beginning(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(file_beginning(self.bytes))
     }
 
     /// Returns whether an object near the beginning has this key at this nesting depth.
@@ -212,10 +218,9 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the member is absent or null; the message names the member.
     pub fn require(&self, key: &str) -> Result<JsonNode<'a>> {
-        let location = if self.location.is_empty() {
-            String::new()
-        } else {
-            format!(" in '{}'", self.location)
+        let location = match self.location.as_str() {
+            "" => String::new(),
+            location => format!(" in '{location}'"),
         };
         self.get(key).with_context(|| format!("the key '{key}' is missing{location}"))
     }

@@ -21,6 +21,21 @@ pub enum MeasuredQuantity {
     Derived,
 }
 
+impl MeasuredQuantity {
+    /// Returns the metric of the quantity, with the stored unit; `None` for derived figures.
+    pub fn metric(self) -> Option<Metric> {
+        Some(match self {
+            MeasuredQuantity::Time => Metric::new(Metric::TIME, "ns", MetricDirection::Lower),
+            MeasuredQuantity::Rate => Metric::throughput(),
+            MeasuredQuantity::Bandwidth => {
+                Metric::new("bytes_per_second", "B/s", MetricDirection::Higher)
+            }
+            MeasuredQuantity::Size => Metric::new("size", "B", MetricDirection::Lower),
+            MeasuredQuantity::Derived => return None,
+        })
+    }
+}
+
 /// A unit. The ratio of the unit to the stored unit of its quantity is the product of a power of
 /// ten and a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,27 +134,16 @@ impl MetricConversion {
             (_, Some(unit)) => Some(unit),
             (_, None) => MeasuredUnit::parse(strip_iteration(unit_text)),
         };
-        let (name, stored, better) = match symbol.map(|unit| unit.quantity) {
-            Some(MeasuredQuantity::Time) => (Metric::TIME, "ns", MetricDirection::Lower),
-            Some(MeasuredQuantity::Size) => ("size", "B", MetricDirection::Lower),
-            Some(MeasuredQuantity::Rate) => (Metric::THROUGHPUT, "1/s", MetricDirection::Higher),
-            Some(MeasuredQuantity::Bandwidth) => {
-                ("bytes_per_second", "B/s", MetricDirection::Higher)
-            }
-            Some(MeasuredQuantity::Derived) | None => {
-                // If the unit has the same name as one of the metrics above, its metric needs
-                // another name.
-                let is_taken = [Metric::TIME, "size", Metric::THROUGHPUT, "bytes_per_second"]
-                    .contains(&unit_text);
-                let name = if unit_text.is_empty() || is_taken { "value" } else { unit_text };
-                (name, unit_text, MetricDirection::of_unit(unit_text))
-            }
-        };
-        let stored_unit = symbol.filter(|unit| unit.quantity != MeasuredQuantity::Derived);
-        MetricConversion {
-            metric: Metric::new(name, stored, better),
-            factor: stored_unit.map_or(1.0, MeasuredUnit::scale_factor),
-        }
+        let known = symbol.and_then(|unit| Some((unit.quantity.metric()?, unit.scale_factor())));
+        let (metric, factor) = known.unwrap_or_else(|| {
+            // If the unit has the same name as one of the known metrics, its metric needs another
+            // name.
+            let is_taken =
+                [Metric::TIME, "size", Metric::THROUGHPUT, "bytes_per_second"].contains(&unit_text);
+            let name = if unit_text.is_empty() || is_taken { "value" } else { unit_text };
+            (Metric::new(name, unit_text, MetricDirection::of_unit(unit_text)), 1.0)
+        });
+        MetricConversion { metric, factor }
     }
 }
 

@@ -25,10 +25,8 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
     }
     let is_name = |name: &&str| !name.is_empty() && !name.starts_with('/');
     let short_name = benchmark.strip_prefix("Benchmark").filter(is_name).unwrap_or(&benchmark);
-    values.extend(
-        processors
-            .map(|count| (PROCESSORS_PARAMETER.to_owned(), ParameterValue::Number(count.into()))),
-    );
+    let processors = processors.map(|count| ParameterValue::Number(count.into()));
+    values.extend(processors.map(|count| (PROCESSORS_PARAMETER.to_owned(), count)));
     let folder = package.map(|package| format!("{package}/")).unwrap_or_default();
     Case::new(folder + short_name, values)
 }
@@ -53,8 +51,12 @@ fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
 pub struct ProcessorSuffixes(BTreeSet<u32>);
 
 impl ProcessorSuffixes {
-    /// Infers the numbers from the names of all results of a package.
-    pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> ProcessorSuffixes {
+    /// Infers the numbers from the names of all results of a package. The numbers in `announced` are
+    /// certain to be GOMAXPROCS, because `-v` printed the names without them.
+    pub fn from_names<'n>(
+        names: impl IntoIterator<Item = &'n str>,
+        announced: impl IntoIterator<Item = u32>,
+    ) -> ProcessorSuffixes {
         let distinct: BTreeSet<&str> = names.into_iter().collect();
         // Number of results per benchmark, assuming that every number at the end of a name is
         // GOMAXPROCS.
@@ -89,15 +91,9 @@ impl ProcessorSuffixes {
                 *results.entry(name).or_default() += 1;
             }
         }
-        ProcessorSuffixes(numbers[first..].iter().map(|(number, _)| *number).collect())
-    }
-
-    /// Adds the numbers that are certain to be GOMAXPROCS, because `-v` printed the names without
-    /// them.
-    #[must_use]
-    pub fn with_announced(mut self, numbers: impl IntoIterator<Item = u32>) -> ProcessorSuffixes {
-        self.0.extend(numbers.into_iter().filter(|number| *number > 1));
-        self
+        let inferred = numbers[first..].iter().map(|(number, _)| *number);
+        let certain = announced.into_iter().filter(|number| *number > 1);
+        ProcessorSuffixes(inferred.chain(certain).collect())
     }
 
     /// Splits the name of a result into benchmark and GOMAXPROCS, which is 1 if no number is
@@ -165,7 +161,7 @@ mod tests {
 
     /// Returns `BENCHMARK PROCESSORS` for each result of a package.
     fn split_names(names: &[&str]) -> Vec<String> {
-        let processors = ProcessorSuffixes::from_names(names.iter().copied());
+        let processors = ProcessorSuffixes::from_names(names.iter().copied(), []);
         let split = names.iter().map(|name| processors.split_name(name));
         split.map(|(name, count)| format!("{name} {count}")).collect()
     }

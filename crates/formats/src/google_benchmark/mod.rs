@@ -33,12 +33,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 const ROW_KEYS: [&str; 6] =
     ["real_time", "cpu_time", "time_unit", "run_name", "run_type", "error_occurred"];
 
-/// Reads a whole file. Adds messages for the user to `warnings`.
+/// Reads a whole file. Adds messages for the user to `remarks`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, has an unsupported schema version, or has a missing or invalid
 /// value; the message names the location of the value.
-pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(input: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let file = GoogleBenchmarkFile::read(input.bytes)?;
     let context = JsonNode::at_location("context".to_owned(), &file.context);
     let mut reading =
@@ -46,26 +46,20 @@ pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Ses
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
         reading.imported.declare_metric(google_benchmark::metric_for_name(time));
     }
-    let listed = group_by_benchmark(&file.rows)
-        .into_iter()
-        .map(|((name, _), rows)| ListedResult {
-            measurement: 0,
-            case: Case::new(name, Vec::new()),
-            metric: String::new(),
-            details: shared_label(&rows).into_iter().collect(),
-            content: rows,
-        })
-        .collect();
-    let mut remarks = Vec::new();
-    for result in distinguish_results(listed, &mut remarks)? {
+    let benchmarks = group_by_benchmark(&file.rows).into_iter();
+    let listed = benchmarks.map(|((name, _), rows)| ListedResult {
+        details: shared_label(&rows).into_iter().collect(),
+        ..ListedResult::new(Case::new(name, Vec::new()), rows)
+    });
+    for result in distinguish_results(listed.collect(), remarks)? {
         reading.add_benchmark(result.case, &result.content);
     }
     remarks.extend(reading.warnings());
     remarks.extend(context_warnings(&context));
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", input.label)));
-    let environment = read_environment(&context, ONLY_VARIANT)?;
-    let imported = reading.imported;
-    Ok(vec![imported.into_session(input.label, environment, started_unix_ms(&context))?])
+    let mut imported = reading.imported;
+    imported.environment = read_environment(&context, ONLY_VARIANT)?;
+    imported.started_unix_ms = started_unix_ms(&context);
+    Ok(vec![imported.into_session(input.label)?])
 }
 
 /// Name of a benchmark, and its position in the program if the file states it.
@@ -154,29 +148,17 @@ impl RowsReader<'_> {
         }
         let big_o = rows.iter().find_map(|row| row.big_o.clone());
         case.values.extend(big_o.map(|class| ("big_o".to_owned(), ParameterValue::Text(class))));
-        let process = ImportedProcess {
-            samples,
-            notes: vec![FIT_NOTE.to_owned()],
-            ..ImportedProcess::default()
-        };
+        let notes = vec![FIT_NOTE.to_owned()];
         self.has_fits = true;
-        self.imported.add_run(case, process);
+        self.imported.add_run(case, ImportedProcess { wall_ns: 0.0, samples, notes });
     }
 
     fn add_run(&mut self, case: Case, row: &GoogleBenchmarkRow, notes: Vec<String>) {
         let imported = &mut self.imported;
-        let samples = row.to_samples(|name| {
-            if let Some(name) = imported.metric_name(name) {
-                return name;
-            }
-            imported.declare_metric(google_benchmark::metric_for_name(name))
-        });
-        let process = ImportedProcess {
-            wall_ns: row.elapsed_ns().unwrap_or_default() as f64,
-            samples,
-            notes,
-        };
-        self.imported.add_run(case, process);
+        let samples =
+            row.to_samples(|name| imported.declare_metric(google_benchmark::metric_for_name(name)));
+        let wall_ns = row.elapsed_ns().unwrap_or_default() as f64;
+        self.imported.add_run(case, ImportedProcess { wall_ns, samples, notes });
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -105,8 +105,8 @@ fn debug_builds_and_frequency_scaling_cause_warnings() {
     assert_eq!(
         warnings,
         [
-            "'f.json': the benchmark library is a debug build, so times are too long",
-            "'f.json': CPU frequency scaling was enabled while measuring",
+            "the benchmark library is a debug build, so times are too long",
+            "CPU frequency scaling was enabled while measuring",
         ]
     );
     assert_eq!(session.started_unix_ms, 1_795_283_354_000);

@@ -55,11 +55,8 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
                 .then(|| format!("its last row '{line}' has no newline, so {consequence}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
-            tables.push(MarkdownTable {
-                headings: headings.iter().map(|(_, heading)| heading.clone()).collect(),
-                columns,
-                rows: Vec::new(),
-            });
+            let headings = headings.iter().map(|(_, heading)| heading.clone()).collect();
+            tables.push(MarkdownTable { headings, columns, rows: Vec::new() });
         } else {
             previous_cells = Some(cells);
         }

@@ -8,7 +8,6 @@
 //! unit determines the metric. If a throughput in bytes has no unit, `infer_byte_unit` infers the
 //! unit from the sizes of responses, which are whole numbers of bytes.
 
-use crate::foreign::file_beginning;
 use crate::foreign::json::JsonContent;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
 use crate::load_report::percentile_metric;
@@ -23,21 +22,20 @@ mod layout;
 
 /// Returns whether the text contains a table of figures.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(file.bytes));
-    let (tables, _) = layout::parse_tables(&text);
+    let (tables, _) = layout::parse_tables(&file.beginning());
     !all_figure_tables(&tables).is_empty()
 }
 
 /// Reads all tables of figures. Tables of one section form a group if they have the same columns
 /// and share at least half of the rows of the smaller table. Each group becomes a session. Adds
-/// messages about assumptions and dropped content to `warnings`.
+/// messages about assumptions and dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if the text has no table of figures.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = crate::foreign::require_utf8(file.bytes)?;
     let (tables, cut) = layout::parse_tables(text);
-    let mut remarks: Vec<String> = cut.into_iter().collect();
+    remarks.extend(cut);
     let mut groups: Vec<Vec<FigureTable>> = Vec::new();
     for table in all_figure_tables(&tables) {
         match groups.iter_mut().find(|group| is_same_group(&group[0], &table)) {
@@ -53,11 +51,10 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     );
     let mut sessions = Vec::new();
     for mut group in groups {
-        infer_byte_unit(&mut group, &mut remarks);
+        infer_byte_unit(&mut group, remarks);
         remarks.extend(group.iter().flat_map(|table| table.remarks.clone()));
         sessions.push(join_tables(file.label, &group));
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     Ok(sessions)
 }
 
@@ -212,10 +209,8 @@ fn statistic_metric(word: &str) -> Option<String> {
 }
 
 fn parse_percentile(word: &str) -> Option<String> {
-    let number = word
-        .strip_prefix('p')
-        .or_else(|| word.strip_suffix('%'))
-        .or_else(|| word.strip_suffix("th"))?;
+    let number = word.strip_prefix('p').or_else(|| word.strip_suffix('%'));
+    let number = number.or_else(|| word.strip_suffix("th"))?;
     let percent = number.replace('_', ".");
     let is_number = percent.starts_with(|first: char| first.is_ascii_digit());
     let is_percent = percent.parse::<f64>().is_ok_and(|percent| percent <= 100.0);
@@ -351,25 +346,18 @@ fn metric_and_unit(
     is_beside_requests: bool,
 ) -> Option<(Metric, Option<MeasuredUnit>)> {
     let quantity = unit.map(|unit| unit.quantity);
-    let bandwidth = || Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
-    let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
+    let bandwidth = (MeasuredQuantity::Bandwidth.metric()?, unit);
     Some(match (kind, quantity) {
-        (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth))
-        | (None, Some(MeasuredQuantity::Bandwidth)) => (bandwidth(), unit),
-        (Some(HeadingKind::Throughput), None) if is_beside_requests => (bandwidth(), None),
+        (None, Some(quantity)) => (quantity.metric()?, unit),
+        (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth)) => bandwidth,
+        (Some(HeadingKind::Throughput), None) if is_beside_requests => bandwidth,
         (
             Some(HeadingKind::Requests | HeadingKind::Throughput),
             None | Some(MeasuredQuantity::Rate),
-        )
-        | (None, Some(MeasuredQuantity::Rate)) => {
-            (Metric::throughput(), unit.or(Some(MeasuredUnit::PER_SECOND)))
-        }
+        ) => (Metric::throughput(), unit.or(Some(MeasuredUnit::PER_SECOND))),
         (Some(HeadingKind::Latency(name)), None | Some(MeasuredQuantity::Time)) => {
-            (time(name.as_str()), unit.or(Some(MeasuredUnit::MS)))
-        }
-        (None, Some(MeasuredQuantity::Time)) => (time("time"), unit),
-        (None, Some(MeasuredQuantity::Size)) => {
-            (Metric::new("size", "B", MetricDirection::Lower), unit)
+            let metric = Metric::new(name, "ns", MetricDirection::Lower);
+            (metric, unit.or(Some(MeasuredUnit::MS)))
         }
         _ => return None,
     })
@@ -407,8 +395,7 @@ fn count_misfits(group: &[FigureTable], bytes: &FigureTable, unit: MeasuredUnit)
         let decimals = cells.iter().map(|cell| cell.number.decimals()).max();
         f64::powi(10.0, -(decimals.unwrap_or(0) as i32))
     };
-    let factor = f64::powi(10.0, unit.exponent10) * f64::powi(2.0, unit.exponent2);
-    let half = step(&bytes.cells) / 2.0 * factor;
+    let half = step(&bytes.cells) / 2.0 * unit.scale_factor();
     let misfits = |cell: &&FigureCell| {
         let is_same_run = |other: &&FigureCell| {
             other.metric.name == "throughput"
@@ -469,7 +456,7 @@ mod tests {
             ] {
                 assert_eq!(run.value_of(metric), Some(value), "{columns}: {metric}");
             }
-            assert_eq!(warnings, ["'f': latency has no unit and is read as ms"]);
+            assert_eq!(warnings, ["latency has no unit and is read as ms"]);
         }
     }
 
@@ -478,7 +465,7 @@ mod tests {
         let (session, warnings) =
             read_text(&sample_table("# A", "Requests/s | p75 (ms) | errors", "9 | 2 | 0"));
         assert_eq!(session.runs[0].value_of("latency_p75"), Some(2e6));
-        assert_eq!(warnings, ["'f': the column 'errors' is left out: its meaning is unknown"]);
+        assert_eq!(warnings, ["the column 'errors' is left out: its meaning is unknown"]);
     }
 
     #[test]
@@ -504,7 +491,7 @@ mod tests {
         assert_eq!(session.runs.len(), 2);
         assert_eq!(
             warnings,
-            ["'f': 'one' appears in several rows of one table; they count as its runs"]
+            ["'one' appears in several rows of one table; they count as its runs"]
         );
     }
 }

@@ -60,13 +60,13 @@ impl CompareRates {
             if *row.layout != CsvLayout::Compare {
                 bail!("the rows contain a header of another format");
             }
-            let side = if row.column_equals(0, b"old") {
-                CompareSide::Old
-            } else if row.column_equals(0, b"new") {
-                CompareSide::New
-            } else {
-                groups.of_other_binaries += 1;
-                continue;
+            let side = match row.raw(0) {
+                b"old" => CompareSide::Old,
+                b"new" => CompareSide::New,
+                _ => {
+                    groups.of_other_binaries += 1;
+                    continue;
+                }
             };
             name.clear();
             row.append_name(&mut name);

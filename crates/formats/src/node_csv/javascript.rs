@@ -170,10 +170,9 @@ pub fn parse_configuration(text: &str) -> Result<Vec<(String, ParameterValue)>> 
     let mut values = Vec::new();
     let mut rest = text.trim_start_matches(' ');
     while !rest.is_empty() {
-        let (name, tail) = rest
-            .split_once('=')
-            .filter(|(name, _)| !name.contains(' '))
-            .with_context(|| format!("'{}' is not of the form name=value", shorten(rest)))?;
+        let pair = rest.split_once('=').filter(|(name, _)| !name.contains(' '));
+        let (name, tail) =
+            pair.with_context(|| format!("'{}' is not of the form name=value", shorten(rest)))?;
         let (value, tail) = match tail.chars().next() {
             Some('"' | '\'' | '`') => parse_string(tail)?,
             _ => {

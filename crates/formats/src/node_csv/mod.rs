@@ -1,8 +1,11 @@
 //! Reads and writes result files of Node.js core's drivers: `run.js`, `compare.js`, `scatter.js`.
 //!
 //! This module knows nothing about how the figures are used. Start at [`RowReader`] for individual
-//! rows, at [`sessions::read`] for a whole session, and at [`rows`] for writing. [`figures`] holds
-//! the figures of large files compactly, for tables that need no session.
+//! rows, at [`sessions::read`] for a whole session, and at [`sessions::write`] for writing.
+//! [`figures`] holds the figures of large files compactly, for tables that need no session.
+//!
+//! Rows are written byte-identical to those of the scripts: `run.js` and `scatter.js` separate
+//! columns with a comma and a space, `compare.js` with a comma alone.
 //!
 //! [`scan_record`] splits a CSV record off the front of a byte slice, without copying. A field is
 //! either unquoted, or in double quotes with each inner quote doubled. Blanks around a field are
@@ -10,17 +13,16 @@
 //! distinguished from a record that continues after the end of the slice.
 
 use memchr::{memchr, memchr2};
+use speedwell_model::ParameterValue;
 use std::borrow::Cow;
 
 pub mod figures;
 pub mod javascript;
 pub mod reader;
-pub mod rows;
 pub mod sessions;
 
 pub use figures::{CompareRates, CompareSide, ScatterFrame};
 pub use reader::{CsvRow, RowReader};
-pub use rows::MeasuredRate;
 
 /// Columns of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,11 +120,6 @@ impl CsvField {
         let mut bytes = Vec::with_capacity(self.end - self.start);
         self.append_to(record, &mut bytes);
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// Returns the start of the field in its record.
-    pub fn start(&self) -> usize {
-        self.start
     }
 
     /// Returns whether the field was quoted. A quoted `16` is a string, not a number.
@@ -229,6 +226,78 @@ fn count_blanks(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|&&byte| byte == b' ').count()
 }
 
+/// Header of `run.js --format csv`.
+pub const RUN_HEADER: &str = "\"filename\", \"configuration\", \"rate\", \"time\"\n";
+
+/// Header of `compare.js`.
+pub const COMPARE_HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
+
+/// Names and values of parameters, in the order in which the benchmark reports them.
+pub type ParameterValues<'a> = &'a [(String, ParameterValue)];
+
+/// A measurement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredRate {
+    /// Operations per second.
+    pub rate: f64,
+    /// Duration of the measurement, if known.
+    pub elapsed_ns: Option<u64>,
+}
+
+/// Formats a line of `run.js --format csv`.
+pub fn format_run_row(name: &str, values: ParameterValues<'_>, measured: MeasuredRate) -> String {
+    let configuration = join_parameters(values, javascript::format_json);
+    format!("\"{name}\", \"{configuration}\", {}\n", format_figures(measured, ", "))
+}
+
+/// Formats a line of `compare.js`; `binary` is `old` or `new`.
+pub fn format_compare_row(
+    binary: &str,
+    name: &str,
+    values: ParameterValues<'_>,
+    measured: MeasuredRate,
+) -> String {
+    let configuration = join_parameters(values, javascript::format_inspected);
+    format!("\"{binary}\",\"{name}\",\"{configuration}\",{}\n", format_figures(measured, ","))
+}
+
+/// Formats the header of `scatter.js`.
+pub fn format_scatter_header(values: ParameterValues<'_>) -> String {
+    let names: String = values.iter().map(|(name, _)| format!("\"{name}\", ")).collect();
+    format!("\"filename\", {names}\"rate\", \"time\"\n")
+}
+
+/// Formats a line of `scatter.js`.
+pub fn format_scatter_row(
+    name: &str,
+    values: ParameterValues<'_>,
+    measured: MeasuredRate,
+) -> String {
+    let cells: String = values.iter().map(|(_, value)| format_cell(value) + ", ").collect();
+    format!("\"{name}\", {cells}{}\n", format_figures(measured, ", "))
+}
+
+fn join_parameters(values: ParameterValues<'_>, text: fn(&ParameterValue) -> String) -> String {
+    let pairs: Vec<String> =
+        values.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
+    pairs.join(" ").replace('"', "\"\"")
+}
+
+fn format_cell(value: &ParameterValue) -> String {
+    match value {
+        ParameterValue::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+        other => other.plain(),
+    }
+}
+
+fn format_figures(measured: MeasuredRate, separator: &str) -> String {
+    format!(
+        "{}{separator}{}",
+        javascript::format_number(measured.rate),
+        javascript::format_seconds(measured.elapsed_ns)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,5 +373,16 @@ mod tests {
             Some(CsvLayout::Compare)
         );
         assert_eq!(find_header(format!("\u{feff}{header}").as_bytes()), Some(CsvLayout::Compare));
+    }
+    #[test]
+    fn a_benchmark_without_parameters_has_an_empty_configuration() {
+        let measured = MeasuredRate { rate: 5.0, elapsed_ns: Some(1) };
+        assert_eq!(format_run_row("g/a.js", &[], measured), "\"g/a.js\", \"\", 5, 0.000000001\n");
+        assert_eq!(
+            format_compare_row("old", "g/a.js", &[], measured),
+            "\"old\",\"g/a.js\",\"\",5,0.000000001\n"
+        );
+        assert_eq!(format_scatter_row("g/a.js", &[], measured), "\"g/a.js\", 5, 0.000000001\n");
+        assert_eq!(format_scatter_header(&[]), "\"filename\", \"rate\", \"time\"\n");
     }
 }

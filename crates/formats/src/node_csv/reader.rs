@@ -177,22 +177,17 @@ impl<'a> CsvRow<'a> {
     /// Returns the unparsed text that identifies the case: file name and parameters.
     pub fn case_text(&self) -> &'a [u8] {
         let rate = self.fields.len().saturating_sub(2);
-        &self.record[self.fields[self.name_column()].start()..self.fields[rate].start()]
+        &self.record[self.fields[self.name_column()].start..self.fields[rate].start]
     }
 
     /// Returns the measured time.
     pub fn elapsed_ns(&self) -> Option<u64> {
-        javascript::parse_nanoseconds(self.time_text())
+        javascript::parse_nanoseconds(self.fields.last()?.raw(self.record))
     }
 
-    /// Returns the unparsed time.
-    pub fn time_text(&self) -> &'a [u8] {
-        self.fields.last().map_or(b"", |field| field.raw(self.record))
-    }
-
-    /// Returns whether column `index` consists of exactly these bytes.
-    pub fn column_equals(&self, index: usize, bytes: &[u8]) -> bool {
-        self.fields[index].raw(self.record) == bytes
+    /// Returns the bytes of column `index` as in the file.
+    pub fn raw(&self, index: usize) -> &'a [u8] {
+        self.fields[index].raw(self.record)
     }
 
     /// Appends `filename configuration` to `out`, separated by a blank.

@@ -4,8 +4,8 @@
 //! because the Node.js scripts start a new process for every row.
 
 use crate::node_csv::reader::{CsvRow, RowReader};
-use crate::node_csv::{CsvLayout, javascript, rows};
-use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session};
+use crate::node_csv::{self, CsvLayout, MeasuredRate, javascript};
+use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session, value_sample};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::{
     Case, FailureCause, Metric, ParameterValue, Run, Sample, Session, SessionStep, StepFailure,
@@ -15,11 +15,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Reads a whole file. Adds messages about dropped content to `warnings`.
+/// Reads a whole file. Adds messages about dropped content to `remarks`.
 ///
 /// # Errors
 /// Fails if the file has no rows, or a configuration that is not a list of `name=value`.
-pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
     let label = file.label;
     let mut reader = RowReader::new(file.bytes);
     let mut collected =
@@ -29,22 +29,14 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         collected.add_row(&row).with_context(|| format!("row {number} of '{label}'"))?;
     }
     ensure!(!collected.variants.is_empty(), "'{label}' has a header but no results");
-    let remarks: Vec<String> = reader
-        .skipped
-        .warning()
-        .into_iter()
-        .chain(collected.warning())
-        // The Node.js scripts terminate every line, so an unterminated last line may have lost
-        // digits.
-        .chain(
-            (!file.bytes.ends_with(b"\n"))
-                .then(|| "its last line has no newline, so it may be cut short".to_owned()),
-        )
-        .map(|remark| format!("'{label}': {remark}"))
-        .collect();
-    let session = collected.into_session(label, remarks.first().cloned());
-    warnings.extend(remarks);
-    Ok(vec![session])
+    remarks.extend(reader.skipped.warning());
+    remarks.extend(collected.warning());
+    // The Node.js scripts terminate every line, so an unterminated last line may have lost digits.
+    if !file.bytes.ends_with(b"\n") {
+        remarks.push("its last line has no newline, so it may be cut short".to_owned());
+    }
+    let remark = remarks.first().map(|remark| format!("'{label}': {remark}"));
+    Ok(vec![collected.into_session(label, remark)])
 }
 
 #[derive(Default)]
@@ -84,16 +76,12 @@ impl RowCollector {
             return Ok(());
         }
         let elapsed_ns = row.elapsed_ns();
+        let sample = Sample { elapsed_ns, ..value_sample(&self.metric, row.rate) };
         self.runs.push(Run {
             // The file does not contain the running time of the process. The measured time is a
             // lower bound.
             wall_ns: elapsed_ns.unwrap_or_default(),
-            samples: vec![Sample {
-                metric: self.metric.clone(),
-                value: row.rate,
-                elapsed_ns,
-                iterations: None,
-            }],
+            samples: vec![sample],
             ..Run::empty(case, variant, slot, block)
         });
         Ok(())
@@ -146,12 +134,8 @@ impl RowCollector {
         );
         let facts = &mut session.environment.facts;
         facts.extend(remark.map(|remark| ("import".to_owned(), remark)));
-        Session {
-            metrics: vec![Metric::throughput()],
-            runs: self.runs,
-            failures: self.failures,
-            ..session
-        }
+        session.metrics.push(Metric::throughput());
+        Session { runs: self.runs, failures: self.failures, ..session }
     }
 }
 
@@ -223,13 +207,13 @@ impl<'a> RowWriter<'a> {
         }
         let is_throughput = |sample: &&Sample| &*sample.metric == Metric::THROUGHPUT;
         for sample in run.samples.iter().filter(is_throughput) {
-            let measured = rows::MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns };
+            let measured = MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns };
             let row = match self.layout {
-                CsvLayout::Run => rows::format_run_row(name, values, measured),
+                CsvLayout::Run => node_csv::format_run_row(name, values, measured),
                 CsvLayout::Compare => {
-                    rows::format_compare_row(&run.variant, name, values, measured)
+                    node_csv::format_compare_row(&run.variant, name, values, measured)
                 }
-                CsvLayout::Scatter { .. } => rows::format_scatter_row(name, values, measured),
+                CsvLayout::Scatter { .. } => node_csv::format_scatter_row(name, values, measured),
             };
             self.out.write_all(row.as_bytes())?;
         }
@@ -249,9 +233,9 @@ impl<'a> RowWriter<'a> {
             return Ok(());
         }
         let header = match self.layout {
-            CsvLayout::Run => rows::RUN_HEADER.to_owned(),
-            CsvLayout::Compare => rows::COMPARE_HEADER.to_owned(),
-            CsvLayout::Scatter { .. } => rows::format_scatter_header(first),
+            CsvLayout::Run => node_csv::RUN_HEADER.to_owned(),
+            CsvLayout::Compare => node_csv::COMPARE_HEADER.to_owned(),
+            CsvLayout::Scatter { .. } => node_csv::format_scatter_header(first),
         };
         Ok(self.out.write_all(header.as_bytes())?)
     }

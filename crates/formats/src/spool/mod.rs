@@ -11,7 +11,7 @@ mod read;
 pub use read::{ShardSlots, SpoolItem, SpoolReader};
 
 use crate::json_lines::{InternedNames, RunLine, run_line};
-use anyhow::Context;
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Metric, Run, SessionEvent, SessionMachine, SessionObserver, StepFailure};
 use std::borrow::Cow;
@@ -115,8 +115,8 @@ impl DecisionLine {
 ///
 /// # Errors
 /// Fails if the measurements of a load cannot be serialized.
-pub fn serialize_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
-    let line = |run| -> anyhow::Result<String> { Ok(serde_json::to_string(&run_line(run)?)?) };
+pub fn serialize_runs(runs: &[Run]) -> Result<Vec<String>> {
+    let line = |run| -> Result<String> { Ok(serde_json::to_string(&run_line(run)?)?) };
     runs.iter().map(line).collect()
 }
 
@@ -124,7 +124,7 @@ pub fn serialize_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
 ///
 /// # Errors
 /// Fails if a line is not a run.
-pub fn parse_runs(lines: &[String]) -> anyhow::Result<Vec<Run>> {
+pub fn parse_runs(lines: &[String]) -> Result<Vec<Run>> {
     let mut shared = InternedNames::default();
     let run = |line: &String| Ok(shared.convert_run(serde_json::from_str(line)?));
     lines.iter().map(run).collect()
@@ -177,13 +177,9 @@ impl SpoolWriter {
         header: SpoolHeader,
         jobs: Vec<(u32, String)>,
         copy: Option<Box<dyn Write + Send>>,
-    ) -> anyhow::Result<SpoolWriter> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .with_context(|| format!("cannot create the spool '{}'", path.display()))?;
+    ) -> Result<SpoolWriter> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.with_context(|| format!("cannot create the spool '{}'", path.display()))?;
         let mut spool = SpoolWriter {
             file,
             path: path.to_owned(),
@@ -210,7 +206,7 @@ impl SpoolWriter {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn write_warning(&mut self, sentence: &str) -> anyhow::Result<()> {
+    pub fn write_warning(&mut self, sentence: &str) -> Result<()> {
         self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
 
@@ -220,7 +216,7 @@ impl SpoolWriter {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn end_spool(mut self, reason: Option<String>) -> anyhow::Result<()> {
+    pub fn end_spool(mut self, reason: Option<String>) -> Result<()> {
         let ending = AttemptEnd { blocks: self.blocks, decisions: Some(self.decisions), reason };
         let text = serde_json::to_string(&ending)?;
         self.write_line(&SpoolLine::Ended(ending))?;
@@ -237,7 +233,7 @@ impl SpoolWriter {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn copy_block(&mut self, job: usize, block: &SpoolBlock) -> anyhow::Result<()> {
+    pub fn copy_block(&mut self, job: usize, block: &SpoolBlock) -> Result<()> {
         for (first, metric) in &block.metrics {
             let metric = Cow::Borrowed(metric);
             self.buffer_line(&SpoolLine::Metric { first: *first, metric })?;
@@ -254,7 +250,7 @@ impl SpoolWriter {
     }
 
     /// Buffers a line of the open block and adds it to the checksum.
-    fn buffer_line(&mut self, line: &SpoolLine<'_>) -> anyhow::Result<()> {
+    fn buffer_line(&mut self, line: &SpoolLine<'_>) -> Result<()> {
         let begin = self.lines.len();
         serde_json::to_writer(&mut self.lines, line)?;
         self.lines.push(b'\n');
@@ -263,13 +259,13 @@ impl SpoolWriter {
     }
 
     /// Writes a line that no block checksum covers.
-    fn write_line(&mut self, line: &SpoolLine<'_>) -> anyhow::Result<()> {
+    fn write_line(&mut self, line: &SpoolLine<'_>) -> Result<()> {
         serde_json::to_writer(&mut self.lines, line)?;
         self.lines.push(b'\n');
         self.flush_lines()
     }
 
-    fn flush_lines(&mut self) -> anyhow::Result<()> {
+    fn flush_lines(&mut self) -> Result<()> {
         let path = &self.path;
         self.file
             .write_all(&self.lines)
@@ -281,7 +277,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    fn sync_to_disk(&mut self) -> anyhow::Result<()> {
+    fn sync_to_disk(&mut self) -> Result<()> {
         self.flush_lines()?;
         if let Some(copy) = &mut self.copy {
             copy.flush().context("cannot send the spool to its reader")?;
@@ -291,14 +287,10 @@ impl SpoolWriter {
         synced.with_context(|| format!("cannot sync the spool '{}' to disk", path.display()))
     }
 
-    fn close_block(&mut self, job: usize, block: u32) -> anyhow::Result<()> {
+    fn close_block(&mut self, job: usize, block: u32) -> Result<()> {
         let (plan_index, label) = &self.jobs[job];
-        let end = BlockTrailer {
-            job: *plan_index,
-            block,
-            runs: self.runs,
-            crc: std::mem::take(&mut self.crc).finalize(),
-        };
+        let crc = std::mem::take(&mut self.crc).finalize();
+        let end = BlockTrailer { job: *plan_index, block, runs: self.runs, crc };
         self.last_blocks.insert(label.clone(), block);
         self.write_line(&SpoolLine::BlockDone(end))?;
         self.runs = 0;
@@ -308,7 +300,7 @@ impl SpoolWriter {
 }
 
 impl SessionObserver for SpoolWriter {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             // A slot may start again after later slots of its block have started. Only a new
             // highest slot resets the number of metrics.

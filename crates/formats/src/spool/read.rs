@@ -174,14 +174,9 @@ impl SpoolReader {
     fn block_metrics(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let names: HashSet<&str> = samples.map(|sample| &*sample.metric).collect();
-        let metrics = self.metrics.iter();
-        metrics
-            .enumerate()
-            .filter(|(index, (_, metric))| {
-                *index >= self.earlier_metrics || names.contains(metric.name.as_str())
-            })
-            .map(|(_, metric)| metric.clone())
-            .collect()
+        let (earlier, own) = self.metrics.split_at(self.earlier_metrics);
+        let used = earlier.iter().filter(|(_, metric)| names.contains(metric.name.as_str()));
+        used.chain(own).cloned().collect()
     }
 }
 

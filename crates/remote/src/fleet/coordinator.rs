@@ -22,7 +22,7 @@ use speedwell_engine::execution::SessionEnd;
 use speedwell_formats::spool::{self, SpoolItem, SpoolReader};
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::SessionEvent;
-use speedwell_store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
+use speedwell_store::{BlockOrigin, MergeOutcome, SessionRecorder, ShardState, StoredShard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const BLOCK_GRACE: Duration = Duration::from_secs(10);
 /// A session that other machines measure.
 pub(super) struct FleetCoordinator<'a, 's, 'l> {
     pub engine: FleetEngine,
-    pub merger: SessionMerger<'s>,
+    pub merger: SessionRecorder<'s>,
     pub listener: &'a mut EventListener<'l>,
     pub plan: &'a SessionPlan,
     pub settings: &'a AnalysisSettings,

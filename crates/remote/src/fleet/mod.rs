@@ -40,7 +40,7 @@ use speedwell_engine::{
 };
 use speedwell_machine::process;
 use speedwell_model::{RunCount, SessionEvent, SessionMachine, StoppingDesign};
-use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
+use speedwell_store::{SessionRecorder, ShardState, Store, StoredShard};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
@@ -117,7 +117,7 @@ pub fn measure_on_fleet(
     };
     header.machines = machines.iter().map(initial_record).collect();
     let mut merger = match number {
-        Some(number) => store.resume_merging(number)?,
+        Some(number) => store.resume_recording(number)?,
         None => store.begin_merging(&header, &serde_json::to_string(&plan)?, &shards)?,
     };
     let number = merger.number();
@@ -142,7 +142,7 @@ type CoordinatorEnd = Result<(SessionEnd, Vec<(u32, String)>)>;
 /// Fails if the session cannot be closed. An error while measuring is part of the result.
 fn coordinate(
     engine: FleetEngine,
-    merger: SessionMerger<'_>,
+    merger: SessionRecorder<'_>,
     (plan, settings): (&SessionPlan, &AnalysisSettings),
     session: String,
     (machines, shards): (Vec<WorkerMachine>, Vec<StoredShard>),
@@ -465,7 +465,7 @@ pub fn reattach_session(
     };
     let machines = current_machines(&session.machines, &engine.known_machines()?)?;
     let work = (machines.into_iter().map(machine).collect(), shards);
-    let merger = store.resume_merging(number)?;
+    let merger = store.resume_recording(number)?;
     let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
     let (_, statuses) =
         coordinate(engine, merger, inputs, session.id, work, attachment, listener)??;

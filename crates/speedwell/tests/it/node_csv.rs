@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::golden;
-use speedwell_formats::node_csv::rows::{self, MeasuredRate};
-use speedwell_formats::node_csv::{CsvLayout, javascript, sessions};
+use speedwell_formats::node_csv::{self, CsvLayout, MeasuredRate, javascript, sessions};
 use speedwell_model::{FailureCause, ParameterValue, RunOrder, Session, SessionState};
 
 fn read(name: &str, text: &str) -> Session {
@@ -59,10 +58,10 @@ fn rows_made_from_recorded_messages_equal_those_of_the_drivers() {
     let (run, compare) = (golden("quoting-run.csv"), golden("quoting-compare.csv"));
     for (at, (name, values)) in reports.enumerate() {
         let line = run.lines().nth(at + 1).unwrap();
-        let row = rows::format_run_row(&name, &values, rate_of_line(line));
+        let row = node_csv::format_run_row(&name, &values, rate_of_line(line));
         assert_eq!(row.trim_end(), line);
         let line = compare.lines().nth(at + 1).unwrap();
-        let row = rows::format_compare_row("old", &name, &values, rate_of_line(line));
+        let row = node_csv::format_compare_row("old", &name, &values, rate_of_line(line));
         assert_eq!(row.trim_end(), line);
     }
 }
@@ -170,7 +169,7 @@ fn a_parsed_configuration_is_written_back_unchanged() {
     let text = golden("compare-string_decoder.csv");
     let values =
         javascript::parse_configuration("n=20000 chunkLen=16 inLen=128 encoding='ascii'").unwrap();
-    let row = rows::format_compare_row(
+    let row = node_csv::format_compare_row(
         "old",
         "string_decoder/string-decoder.js",
         &values,

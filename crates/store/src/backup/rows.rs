@@ -2,7 +2,7 @@
 //! unchanged.
 
 use crate::database::{Database, SqlParam, SqlRow, SqlStatement, sql, sql_params};
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 /// Value of a column.
@@ -108,20 +108,20 @@ static TABLES: [BackupTable; 7] = [
 /// Passes all rows of all tables to `put`.
 pub(super) fn write_rows(
     file: &Database,
-    put: &mut dyn FnMut(&str, Vec<ColumnValue>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    put: &mut dyn FnMut(&str, Vec<ColumnValue>) -> Result<()>,
+) -> Result<()> {
     for table in &TABLES {
         let mut statement = file.prepare(table.read)?;
         let mut rows = statement.query(sql_params![])?;
         while let Some(row) = rows.next()? {
             let values = (0..table.columns).map(|column| read_value(&row, column));
-            put(table.name, values.collect::<anyhow::Result<_>>()?)?;
+            put(table.name, values.collect::<Result<_>>()?)?;
         }
     }
     Ok(())
 }
 
-fn read_value(row: &SqlRow<'_>, column: usize) -> anyhow::Result<ColumnValue> {
+fn read_value(row: &SqlRow<'_>, column: usize) -> Result<ColumnValue> {
     if let Ok(text) = row.get::<Option<String>>(column) {
         return Ok(text.map_or(ColumnValue::Nothing, ColumnValue::Text));
     }
@@ -137,7 +137,7 @@ fn read_value(row: &SqlRow<'_>, column: usize) -> anyhow::Result<ColumnValue> {
 ///
 /// # Errors
 /// Fails if the row has too few columns, or its bytes are not hexadecimal.
-pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result<()> {
+pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> Result<()> {
     let columns = find_table(name).map_or(0, |table| table.columns);
     if values.len() < columns {
         bail!("the number of columns in a row of '{name}' is {}, expected {columns}", values.len());
@@ -152,34 +152,21 @@ fn find_table(name: &str) -> Option<&'static BackupTable> {
 }
 
 /// Inserts a validated row unless it exists.
-pub(super) fn insert_row(
-    file: &Database,
-    name: &str,
-    values: &[ColumnValue],
-) -> anyhow::Result<()> {
-    let Some(table) = find_table(name) else {
-        return Ok(());
-    };
-    let bytes: Vec<Option<Vec<u8>>> =
-        values.iter().map(decode_hex).collect::<anyhow::Result<_>>()?;
-    let params: Vec<SqlParam<'_>> = values
-        .iter()
-        .zip(&bytes)
-        .map(|(value, bytes)| match value {
-            ColumnValue::Nothing => SqlParam::Null,
-            ColumnValue::Number(number) => SqlParam::Integer(*number),
-            ColumnValue::Text(text) => SqlParam::Text(text),
-            ColumnValue::Bytes { .. } => SqlParam::from(bytes),
-        })
-        .collect();
-    file.execute(table.insert, &params[..table.columns])?;
-    Ok(())
+pub(super) fn insert_row(file: &Database, name: &str, values: &[ColumnValue]) -> Result<()> {
+    let Some(table) = find_table(name) else { return Ok(()) };
+    let bytes: Vec<Option<Vec<u8>>> = values.iter().map(decode_hex).collect::<Result<_>>()?;
+    let params = values.iter().zip(&bytes).map(|(value, bytes)| match value {
+        ColumnValue::Nothing => SqlParam::Null,
+        ColumnValue::Number(number) => SqlParam::Integer(*number),
+        ColumnValue::Text(text) => SqlParam::Text(text),
+        ColumnValue::Bytes { .. } => SqlParam::from(bytes),
+    });
+    let params: Vec<SqlParam<'_>> = params.collect();
+    Ok(file.execute(table.insert, &params[..table.columns])?)
 }
 
-fn decode_hex(value: &ColumnValue) -> anyhow::Result<Option<Vec<u8>>> {
-    let ColumnValue::Bytes { hex } = value else {
-        return Ok(None);
-    };
+fn decode_hex(value: &ColumnValue) -> Result<Option<Vec<u8>>> {
+    let ColumnValue::Bytes { hex } = value else { return Ok(None) };
     let digits = hex.as_bytes().chunks(2).map(|pair| {
         let pair = std::str::from_utf8(pair).ok()?;
         u8::from_str_radix(pair, 16).ok()

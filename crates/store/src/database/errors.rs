@@ -22,6 +22,9 @@ pub(crate) enum Error {
         "its encoding is {0}, but the names of benchmarks require UTF8\nhint: create a database with this encoding: createdb --encoding=UTF8 --template=template0"
     )]
     Encoding(String),
+    /// The content of a row cannot be interpreted.
+    #[error(transparent)]
+    Content(#[from] anyhow::Error),
     /// A query that should return a row returned none.
     #[error("the query returned no row")]
     NoRow,
@@ -71,7 +74,7 @@ impl Error {
 }
 
 /// Classifies the error by whether a retry may help.
-fn sqlite_error_kind(error: &rusqlite::Error) -> StoreErrorKind {
+pub(super) fn sqlite_error_kind(error: &rusqlite::Error) -> StoreErrorKind {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreErrorKind::DiskFull,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Unavailable,
@@ -173,10 +176,7 @@ fn explain_server_error(error: &postgres::Error) -> anyhow::Error {
 fn error_message(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(server) => server.message().to_owned(),
-        None => match error.source() {
-            Some(cause) => cause.to_string(),
-            None => error.to_string(),
-        },
+        None => error.source().map_or_else(|| error.to_string(), ToString::to_string),
     }
 }
 

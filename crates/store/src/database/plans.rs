@@ -32,9 +32,7 @@ fn collect_statements(folder: &Path, found: &mut Vec<&'static SqlStatement>) {
         } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("plans.rs") {
             let source = fs::read_to_string(&path).unwrap();
             for part in source.split("sql!(").skip(1) {
-                let Some(literal) = part.trim_start().strip_prefix('"') else {
-                    continue;
-                };
+                let Some(literal) = part.trim_start().strip_prefix('"') else { continue };
                 let text = literal.split('"').next().unwrap();
                 assert!(!text.contains('\\'), "not read by this test: {text}");
                 let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
@@ -169,9 +167,7 @@ fn runs_of_a_case_are_read_through_the_case_index() {
 #[cfg(feature = "postgres")]
 #[test]
 fn no_statement_on_a_server_scans_a_large_table() {
-    let Some(schema) = crate::back_end_tests::new_schema() else {
-        return;
-    };
+    let Some(schema) = crate::back_end_tests::new_schema() else { return };
     let server = super::PostgresConnection::open(&schema.address).unwrap();
     server.batch("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan").unwrap();
     let mut scans = Vec::new();

@@ -22,7 +22,6 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub(crate) struct SqlStatement {
     shared: &'static str,
-    has_words: bool,
     sqlite: OnceLock<String>,
     #[cfg(feature = "postgres")]
     postgres: OnceLock<String>,
@@ -43,7 +42,6 @@ impl SqlStatement {
     pub const fn new(shared: &'static str) -> SqlStatement {
         SqlStatement {
             shared,
-            has_words: has_macros(shared),
             sqlite: OnceLock::new(),
             #[cfg(feature = "postgres")]
             postgres: OnceLock::new(),
@@ -58,9 +56,6 @@ impl SqlStatement {
 
     /// Returns the text for SQLite.
     pub fn sqlite_text(&self) -> &str {
-        if !self.has_words {
-            return self.shared;
-        }
         self.sqlite.get_or_init(|| {
             let text = self.shared.replace("{{binary}}", "BINARY");
             let text = expand_macro(&text, "numbers", "(SELECT value FROM json_each($@))");
@@ -86,20 +81,6 @@ impl SqlStatement {
         let text = expand_macro(&text, "by", "");
         expand_rows(&text, rows)
     }
-}
-
-/// Returns whether the text contains macros. Evaluated at compile time, so that plain statements
-/// cost nothing.
-const fn has_macros(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let mut index = 1;
-    while index < bytes.len() {
-        if bytes[index - 1] == b'{' && bytes[index] == b'{' {
-            return true;
-        }
-        index += 1;
-    }
-    false
 }
 
 /// Replaces every `{{NAME:ARGUMENT}}` with `replacement`, in which `@` stands for the argument.
@@ -169,6 +150,20 @@ macro_rules! integers {
     };
 }
 integers!(i64 i32 u32 bool);
+
+/// A count that is too large for an integer of a database counts as the largest one.
+impl From<usize> for SqlParam<'_> {
+    fn from(value: usize) -> Self {
+        SqlParam::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+/// A number is stored as the signed integer with the same bits.
+impl From<u64> for SqlParam<'_> {
+    fn from(value: u64) -> Self {
+        SqlParam::Integer(value.cast_signed())
+    }
+}
 
 impl From<f64> for SqlParam<'_> {
     fn from(value: f64) -> Self {

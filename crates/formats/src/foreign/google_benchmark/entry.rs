@@ -5,9 +5,7 @@
 //! the file, so that a large file needs little memory. The meaning of an entry is decided by
 //! [`GoogleBenchmarkRow`](super::GoogleBenchmarkRow). Start at [`ResultFile`].
 
-use super::context_warnings;
-use crate::foreign::google_benchmark::check_version;
-use crate::foreign::google_benchmark::row::BorrowedText as Borrowed;
+use super::{BorrowedText as Borrowed, check_version, context_warnings};
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;

@@ -56,10 +56,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     names.push(test.to_owned());
     names.reverse();
     let path = names.join("/");
-    let mut reported = ReportedResult {
-        case: Some(Case::new(&path, Vec::new())),
-        ..ReportedResult::new(Some(test.to_owned()))
-    };
+    let mut reported = ReportedResult::of_case(test, Case::new(&path, Vec::new()));
     let child = |tag: &str| node.children().find(|child| child.has_tag_name(tag));
     if let Some(failed) = child("failed") {
         let message = failed.attribute("message").unwrap_or_default();
@@ -78,8 +75,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     (reported.add_value(&MetricConversion::from_unit("ns"), mean, None))
         .with_context(|| format!("the mean of the benchmark '{path}'"))?;
     if samples > 1.0 {
-        let note = format!("Catch2 only reports the mean of its {samples} samples.");
-        reported.notes.push(note);
+        reported.notes.push(format!("Catch2 only reports the mean of its {samples} samples."));
     }
     Ok(reported)
 }

@@ -47,7 +47,7 @@ fn join_forks(forks: Vec<ReportedResult>) -> Option<ReportedResult> {
 }
 
 fn read_result(result: &JsonNode<'_>) -> Result<Vec<ReportedResult>> {
-    let name = result.require("benchmark")?.text()?.to_owned();
+    let name = result.require("benchmark")?.text()?;
     let mode = result.require("mode")?.text()?;
     let mut values = Vec::new();
     if let Some(params) = result.get("params") {
@@ -57,11 +57,8 @@ fn read_result(result: &JsonNode<'_>) -> Result<Vec<ReportedResult>> {
     }
     let version =
         result.text_of("jdkVersion")?.map(|text| ("jdkVersion".to_owned(), text.to_owned()));
-    let fork = ReportedResult {
-        case: Some(Case::new(&name, values)),
-        details: version.into_iter().collect(),
-        ..ReportedResult::new(Some(name))
-    };
+    let mut fork = ReportedResult::of_case(name, Case::new(name, values));
+    fork.details.extend(version);
     let mut forks = vec![fork];
     let primary = result.require("primaryMetric")?;
     add_iterations(&mut forks, &primary, |unit| mode_measure(mode, unit))?;
@@ -70,7 +67,9 @@ fn read_result(result: &JsonNode<'_>) -> Result<Vec<ReportedResult>> {
             // In older versions, names of profiler figures begin with a middle dot.
             let name = key.trim_start_matches('·');
             add_iterations(&mut forks, &secondary.require(key)?, |unit| {
-                profiler_measure(name, unit)
+                let mut measure = MetricConversion::from_unit(unit);
+                measure.metric.name = name.to_owned();
+                measure
             })?;
         }
     }
@@ -133,23 +132,14 @@ fn add_mean(
 /// not converted.
 fn mode_measure(mode: &str, unit: &str) -> MetricConversion {
     let mut measure = MetricConversion::from_unit(unit);
-    let name = match mode {
-        "sample" => "sampled_time",
-        "ss" => "single_shot_time",
-        "thrpt" => {
-            measure.metric.better = MetricDirection::Higher;
-            return measure;
-        }
-        _ => return measure,
-    };
-    measure.metric = Metric::new(name, &measure.metric.unit, MetricDirection::Lower);
+    let unit = measure.metric.unit.clone();
+    match mode {
+        "sample" => measure.metric = Metric::new("sampled_time", unit, MetricDirection::Lower),
+        "ss" => measure.metric = Metric::new("single_shot_time", unit, MetricDirection::Lower),
+        "thrpt" => measure.metric.better = MetricDirection::Higher,
+        _ => {}
+    }
     measure
-}
-
-fn profiler_measure(name: &str, unit: &str) -> MetricConversion {
-    let measure = MetricConversion::from_unit(unit);
-    let better = measure.metric.better;
-    MetricConversion { metric: Metric::new(name, &measure.metric.unit, better), ..measure }
 }
 
 /// Name of a parameter and all its values.
@@ -188,10 +178,8 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
             let most = Case::MOST;
             anyhow!("'{name}' has {count} combinations of parameters; at most {most} can be listed")
         })?;
-        cases.extend(combinations.into_iter().map(|values| ReportedResult {
-            case: Some(Case::new(name, values)),
-            ..ReportedResult::new(Some(name.to_owned()))
-        }));
+        let case = |values| ReportedResult::of_case(name, Case::new(name, values));
+        cases.extend(combinations.into_iter().map(case));
     }
     Ok(cases)
 }

@@ -46,6 +46,11 @@ impl ReportedResult {
         ReportedResult { name, ..ReportedResult::default() }
     }
 
+    /// Creates an empty result for `case`, which the framework calls `name`.
+    pub fn of_case(name: impl Into<String>, case: Case) -> ReportedResult {
+        ReportedResult { case: Some(case), ..ReportedResult::new(Some(name.into())) }
+    }
+
     /// Adds a value that the framework wrote. `iterations` is the number of iterations over which
     /// the value is a mean, if known.
     ///
@@ -64,14 +69,10 @@ impl ReportedResult {
         if self.metrics.iter().all(|existing| existing.name != metric.name) {
             self.metrics.push(metric.clone());
         }
-        let is_time = metric.name == Metric::TIME;
-        let iterations_timed = iterations.filter(|_| is_time);
-        self.samples.push(Sample {
-            metric: Arc::from(metric.name.as_str()),
-            value: scaled,
-            elapsed_ns: iterations_timed.map(|count| (count * scaled) as u64),
-            iterations: iterations_timed,
-        });
+        let iterations = iterations.filter(|_| metric.name == Metric::TIME);
+        let elapsed_ns = iterations.map(|count| (count * scaled) as u64);
+        let metric = Arc::from(metric.name.as_str());
+        self.samples.push(Sample { metric, value: scaled, elapsed_ns, iterations });
         Ok(())
     }
 

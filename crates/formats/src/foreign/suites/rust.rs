@@ -105,9 +105,7 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut path: Vec<String> = Vec::new();
     let mut columns = None;
     for (line, line_number) in require_utf8(bytes)?.lines().zip(1..) {
-        if let Some(header) = TreeColumns::from_header(line) {
-            columns = Some(header);
-        }
+        columns = TreeColumns::from_header(line).or(columns);
         let (depth, tail) = split_depth(line);
         let split = columns.as_ref().map(|columns| columns.split_line(line, tail));
         let (name, figures) = split.unwrap_or((tail.trim(), None));
@@ -125,8 +123,7 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         });
         let mut reported = case_of_path(&path);
         if is_ignored {
-            let reason = "ignored".to_owned();
-            reported.cause = Some(FailureCause::Skipped { reason });
+            reported.cause = Some(FailureCause::Skipped { reason: "ignored".to_owned() });
         }
         if let Some(figures) = figures {
             add_median(&mut reported, &figures)
@@ -164,10 +161,8 @@ fn case_of_path(path: &[String]) -> ReportedResult {
     match count {
         Some(count) if parents.len() > 1 => {
             let threads = ("threads".to_owned(), ParameterValue::Number(count.into()));
-            ReportedResult {
-                case: Some(Case::new(parents.join("::"), vec![threads])),
-                ..name(parents)
-            }
+            let benchmark = parents.join("::");
+            ReportedResult::of_case(&benchmark, Case::new(&benchmark, vec![threads]))
         }
         _ => name(path),
     }
@@ -222,11 +217,8 @@ fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Resu
         median.split_once(' ').with_context(|| format!("'{median}' has no unit"))?;
     let number: f64 = number.parse().with_context(|| format!("'{number}' is not a number"))?;
     // Without the last column, the row may be cut short, and so may its median.
-    let iterations = cell("iters")
-        .context("the column 'iters' is missing")?
-        .parse()
-        .ok()
-        .filter(|iterations: &f64| iterations.is_finite());
+    let iterations = cell("iters").context("the column 'iters' is missing")?.parse().ok();
+    let iterations = iterations.filter(|iterations: &f64| iterations.is_finite());
     reported.add_value(&MetricConversion::from_unit(unit), number, iterations)?;
     reported.notes.push(MEDIAN_NOTE.to_owned());
     Ok(())

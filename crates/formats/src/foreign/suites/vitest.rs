@@ -54,8 +54,7 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
         // The note omits the number of iterations, so that it is the same for every benchmark and
         // reports show it only once.
         if benchmark.number_of("sampleCount")?.is_some() {
-            let note = "vitest only reports the mean of its iterations.";
-            reported.notes.push(note.to_owned());
+            reported.notes.push("vitest only reports the mean of its iterations.".to_owned());
         }
     }
     Ok(reported)
@@ -67,10 +66,7 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
 fn named_result(group_name: &str, name: &str) -> ReportedResult {
     let groups = group_name.split(" > ").skip(1);
     let path: Vec<&str> = groups.chain([name]).collect();
-    ReportedResult {
-        case: Some(Case::new(path.join("/"), Vec::new())),
-        ..ReportedResult::new(Some(path.join(" ")))
-    }
+    ReportedResult::of_case(path.join(" "), Case::new(path.join("/"), Vec::new()))
 }
 
 /// Parses the list of skipped benchmarks. In this list, groups are indented by one blank and

@@ -4,7 +4,7 @@
 //! So a password comes from `PGPASSWORD` or the password file, as for `psql`
 //! (<https://www.postgresql.org/docs/current/libpq-pgpass.html>).
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use postgres::Config;
 use postgres::config::Host;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Fails if the address contains a password or cannot be parsed, or the password file cannot be
 /// read.
-pub(super) fn parse_config(address: &str) -> anyhow::Result<Config> {
+pub(super) fn parse_config(address: &str) -> Result<Config> {
     let mut config: Config = match address.parse() {
         Ok(config) => config,
         Err(_) if has_password(address) => return Err(password_in_address()),
@@ -84,7 +84,7 @@ fn password_in_address() -> anyhow::Error {
 }
 
 /// Returns the password from the environment variable or the password file.
-fn look_up_password(config: &Config) -> anyhow::Result<Option<String>> {
+fn look_up_password(config: &Config) -> Result<Option<String>> {
     if let Some(password) = env_value("PGPASSWORD") {
         return Ok(Some(password));
     }
@@ -95,7 +95,7 @@ fn look_up_password(config: &Config) -> anyhow::Result<Option<String>> {
     if !path.is_file() {
         return Ok(None);
     }
-    let read = || -> anyhow::Result<Option<String>> {
+    let read = || -> Result<Option<String>> {
         ensure_private(&path)?;
         Ok(find_password(&fs::read_to_string(&path)?, &password_key(config)))
     };
@@ -103,7 +103,7 @@ fn look_up_password(config: &Config) -> anyhow::Result<Option<String>> {
 }
 
 /// Rejects a password file that other users may read.
-fn ensure_private(path: &Path) -> anyhow::Result<()> {
+fn ensure_private(path: &Path) -> Result<()> {
     let rights = fs::metadata(path)?.permissions().mode();
     if rights & 0o077 != 0 {
         bail!("other users can read it\nhint: chmod 600 '{}'", path.display());
@@ -125,14 +125,12 @@ fn password_key(config: &Config) -> [String; 4] {
 
 /// Returns the password of the first matching line; a field `*` matches everything.
 fn find_password(text: &str, login: &[String; 4]) -> Option<String> {
-    text.lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(split_fields)
-        .find(|fields| {
-            let is_match = |(field, login): (&String, &String)| field == "*" || field == login;
-            fields.len() == 5 && fields.iter().zip(login).all(is_match)
-        })
-        .and_then(|fields| fields.into_iter().next_back())
+    let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(split_fields);
+    let found = lines.find(|fields| {
+        let is_match = |(field, login): (&String, &String)| field == "*" || field == login;
+        fields.len() == 5 && fields.iter().zip(login).all(is_match)
+    });
+    found?.pop()
 }
 
 /// Splits a line of the password file at colons; a backslash escapes the next character. The last

@@ -8,6 +8,7 @@ mod address;
 use super::errors::has_lost_connection;
 use super::{Error, SqlParam, SqlStatement, TransactionPurpose};
 use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
+use anyhow::Result;
 use bytes::BytesMut;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -76,7 +77,7 @@ impl PostgresConnection {
     /// # Errors
     /// Fails if the server cannot be reached or rejects the login, or the tables belong to another
     /// program or to a newer or an unreleased version.
-    pub fn open(address: &str) -> anyhow::Result<PostgresConnection> {
+    pub fn open(address: &str) -> Result<PostgresConnection> {
         let server = PostgresConnection::connect(address)?;
         let owner = server.database_owner().map_err(Error::explain_error)?;
         if owner.usable_steps()? < STEPS.len() {
@@ -85,7 +86,7 @@ impl PostgresConnection {
         Ok(server)
     }
 
-    fn connect(address: &str) -> anyhow::Result<PostgresConnection> {
+    fn connect(address: &str) -> Result<PostgresConnection> {
         let config = address::parse_config(address)?;
         Ok(PostgresConnection {
             line: RefCell::new(connect(&config).map_err(Error::explain_error)?),
@@ -236,13 +237,11 @@ impl PostgresConnection {
             Err(Error::Postgres(error))
                 if !line.is_in_transaction && has_lost_connection(&error) =>
             {
-                let timeout = if self.is_read_only.get() {
-                    VIEWER_RECONNECT_TIMEOUT
-                } else {
-                    RECONNECT_TIMEOUT
-                };
+                let is_read_only = self.is_read_only.get();
+                let timeout =
+                    if is_read_only { VIEWER_RECONNECT_TIMEOUT } else { RECONNECT_TIMEOUT };
                 *line = reconnect(&self.config, timeout)?;
-                if self.is_read_only.get() {
+                if is_read_only {
                     line.client.batch_execute(SET_READ_ONLY)?;
                 }
                 if self.listens_to.borrow().is_some() {
@@ -437,12 +436,8 @@ fn sql_params<'a>(params: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 fn connect(config: &Config) -> Result<ActiveConnection, Error> {
     let mut client = config.connect(NoTls)?;
     client.batch_execute(SESSION_SETTINGS)?;
-    Ok(ActiveConnection {
-        client,
-        prepared: HashMap::new(),
-        is_in_transaction: false,
-        is_writing: false,
-    })
+    let prepared = HashMap::new();
+    Ok(ActiveConnection { client, prepared, is_in_transaction: false, is_writing: false })
 }
 
 /// Connects again. Retries until `timeout` has passed, because a restarting server needs time.

@@ -2,14 +2,12 @@
 //!
 //! Decides how a file is opened, how its owner is recognized, and how its tables are migrated.
 
-use super::errors::explain_sqlite_error;
-use super::{Error, SqlParam, SqlStatement, TransactionPurpose};
+use super::errors::{explain_sqlite_error, sqlite_error_kind};
+use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
 use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
-use anyhow::bail;
+use anyhow::{Result, bail};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{
-    CachedStatement, Connection, ErrorCode, OpenFlags, ToSql, Transaction, TransactionBehavior,
-};
+use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, TransactionBehavior};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -61,7 +59,7 @@ impl SqliteConnection {
     /// # Errors
     /// Fails if the file is not a database, belongs to another program, was written by a newer or
     /// an unreleased version, cannot be written, or stays locked.
-    pub fn open(path: &Path, timeout: Duration) -> anyhow::Result<SqliteConnection> {
+    pub fn open(path: &Path, timeout: Duration) -> Result<SqliteConnection> {
         if path.is_dir() {
             bail!(
                 "it is a folder\nhint: name the file inside it, for example '{}/results.db'",
@@ -87,15 +85,12 @@ impl SqliteConnection {
     ///
     /// # Errors
     /// Fails if the file cannot be read with these parameters.
-    pub fn open_read_only(path: &Path, form: &str) -> anyhow::Result<SqliteConnection> {
+    pub fn open_read_only(path: &Path, form: &str) -> Result<SqliteConnection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let escaped = fs::canonicalize(path)?
-            .to_string_lossy()
-            .replace('%', "%25")
-            .replace('?', "%3f")
-            .replace('#', "%23");
+        let target = fs::canonicalize(path)?.to_string_lossy().replace('%', "%25");
+        let escaped = target.replace('?', "%3f").replace('#', "%23");
         let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags)
             .map_err(explain_sqlite_error)?;
         connection.busy_timeout(LOCK_TIMEOUT).map_err(explain_sqlite_error)?;
@@ -283,16 +278,15 @@ fn retry_while_busy<T>(
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(error) if is_busy(&error) && begun.elapsed() < timeout => {
+            Err(error)
+                if sqlite_error_kind(&error) == StoreErrorKind::Unavailable
+                    && begun.elapsed() < timeout =>
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             result => return result,
         }
     }
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 #[cfg(test)]

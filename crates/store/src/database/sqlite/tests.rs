@@ -13,7 +13,7 @@ fn file_steps<const N: usize>(texts: [&'static str; N]) -> [SchemaStep; N] {
     texts.map(|sqlite| SchemaStep { sqlite, postgres: "" })
 }
 
-fn error_text(result: anyhow::Result<Store>) -> String {
+fn error_text(result: Result<Store>) -> String {
     format!("{:#}", result.map(|_| "opened").unwrap_err())
 }
 
