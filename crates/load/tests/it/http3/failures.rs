@@ -36,14 +36,13 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
     let server = every_second(Then::Reset(Code::H3_INTERNAL_ERROR, false));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
-    let codes = measured.totals.outcomes.http3_reset_codes();
-    assert_eq!(codes.nonzero_counts().collect::<Vec<_>>(), [(0x102, 8)]);
+    let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
+    assert!(text.contains("\"h3_reset\":{\"258\":8}"), "{text}");
     assert_eq!(server.connections(), 1);
 
     let server = every_second(Then::Reset(Code::from(0x4242), true));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
-    assert_eq!(measured.totals.outcomes.http3_reset_codes().unknown(), 8);
     let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
     assert!(text.contains("\"h3_reset_unknown\":8"), "{text}");
     let parsed: speedwell_model::load::outcomes::OutcomeCounts =
