@@ -13,7 +13,7 @@ use crate::foreign::json::JsonContent;
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
-use speedwell_model::load::latency::{ServiceTime, TimeDistribution, read_log};
+use speedwell_model::load::latency::{TimeDistribution, read_log};
 use speedwell_model::{Environment, Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// The times of one quantity, and the length of their intervals.
-type QuantityTotal = (TimeDistribution<ServiceTime>, Duration);
+type QuantityTotal = (TimeDistribution, Duration);
 
 /// Reads the log. Times are taken as nanoseconds, because the recorders of HdrHistogram write
 /// nanoseconds.
@@ -55,7 +55,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut has_foreign = false;
     for line in read_log(require_utf8(bytes)?)? {
         let (benchmark, quantity, outcome) = parse_tag(line.tag.as_deref().unwrap_or_default());
-        let times: TimeDistribution<ServiceTime> = line.to_distribution();
+        let times = line.to_distribution();
         if times.count() == 0 {
             continue;
         }

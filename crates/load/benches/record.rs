@@ -9,7 +9,7 @@ use speedwell_load::pace::{
 };
 use speedwell_model::load::latency::{
     ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, RequestOutcome, RequestTimes,
-    ServiceTime, TimeDistribution,
+    TimeDistribution,
 };
 use speedwell_model::load::outcomes::OutcomeCounts;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let (rounds, requests) = if is_measuring { (15, 1_000_000) } else { (1, 1000) };
     let spread = latencies();
-    let mut plain: TimeDistribution<ServiceTime> = TimeDistribution::new();
+    let mut plain = TimeDistribution::default();
     time("one histogram", rounds, requests, |k| plain.record(spread[k % spread.len()]));
     let mut outcomes = OutcomeCounts::new();
     time("books", rounds, requests, |_| count(&mut outcomes));

@@ -18,7 +18,7 @@ use crate::load::{
 };
 use crate::warnings::format_count;
 use speedwell_model::load::latency::{
-    ALL_PPM, LoadLatency, TimeQuantile, TimeValues, bounds_agree, is_reached_by_failures,
+    ALL_PPM, LoadLatency, TimeDistribution, TimeQuantile, bounds_agree, is_reached_by_failures,
     quantile_rank,
 };
 use speedwell_model::{ParameterValue, ValueKind, parse_duration};
@@ -276,7 +276,7 @@ struct AnsweredTimes<'a> {
     quantity: TimedQuantity,
     trust: &'a GeneratorTrust,
     /// The times, and the same times without the generator's own lateness.
-    values: Option<(&'a TimeValues, Option<&'a TimeValues>)>,
+    values: Option<(&'a TimeDistribution, Option<&'a TimeDistribution>)>,
 }
 
 impl<'a> AnsweredTimes<'a> {
@@ -316,9 +316,10 @@ impl<'a> AnsweredTimes<'a> {
         let (times, low) = self.values.ok_or(UnknownReason::NoRequests)?;
         let mean_ns = times.mean_ns().ok_or(UnknownReason::NoRequests)?;
         if let Some(why) = self.trust.mean_refusal(self.quantity) {
-            return refused_figure(why, self.bounding_times(why).and_then(TimeValues::mean_ns));
+            let bound = self.bounding_times(why);
+            return refused_figure(why, bound.and_then(TimeDistribution::mean_ns));
         }
-        let low_ns = low.and_then(TimeValues::mean_ns);
+        let low_ns = low.and_then(TimeDistribution::mean_ns);
         Ok(FigureValue {
             low: low_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
             is_lower_bound: times.lower_bounds() > 0,
@@ -328,7 +329,7 @@ impl<'a> AnsweredTimes<'a> {
 
     /// Lower bounds of the true times, usable even though the times themselves are refused.
     /// Service times have no such bound: they depend on when the requests were sent.
-    fn bounding_times(&self, refusal: TimeRefusal) -> Option<&'a TimeValues> {
+    fn bounding_times(&self, refusal: TimeRefusal) -> Option<&'a TimeDistribution> {
         let (times, low) = self.values.filter(|_| self.quantity == TimedQuantity::Response)?;
         match refusal {
             TimeRefusal::GeneratorLimited => low,

@@ -28,8 +28,8 @@ pub use speedwell_model::load::latency::TimeRefusal;
 use remarks::{compare_halves, machine_remarks};
 use serde::Serialize;
 use speedwell_model::load::latency::{
-    AB_PERCENTS, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, ServiceTimes, TimeQuantile,
-    TimeValues, bounds_agree, is_concurrency_short, is_range_too_wide,
+    AB_PERCENTS, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, ServiceTimes, TimeDistribution,
+    TimeQuantile, bounds_agree, is_concurrency_short, is_range_too_wide,
 };
 use speedwell_model::load::measurement::{LoadPart, LoadRun, PaceFacts, ThreadReport};
 use speedwell_model::load::outcomes::{CountImbalance, ErrorClass, OutcomeCounts};
@@ -471,7 +471,7 @@ const QUANTITIES: [(TimedQuantity, RequestGroup); 7] = [
 ];
 
 /// Times, and the same times without the generator's own lateness, if recorded separately.
-type BoundedValues<'a> = (&'a TimeValues, Option<&'a TimeValues>);
+type BoundedValues<'a> = (&'a TimeDistribution, Option<&'a TimeDistribution>);
 
 /// How far the generator's own lateness affects the times of a load.
 #[derive(Debug, Clone)]
@@ -504,10 +504,8 @@ impl GeneratorTrust {
         requested: (TimedQuantity, RequestGroup),
     ) -> Option<BoundedValues<'a>> {
         let all_response = self.open.as_ref().map(|(_, all)| all);
-        let response = |times: &'a OpenTimes| -> BoundedValues<'a> {
-            (&times.response, times.lower_bounds().map(|low| &**low))
-        };
-        let values: &TimeValues = match (requested, latency) {
+        let response = |times: &'a OpenTimes| (&times.response, times.lower_bounds());
+        let values: &TimeDistribution = match (requested, latency) {
             ((TimedQuantity::Response, RequestGroup::All), _) => return all_response.map(response),
             ((TimedQuantity::Response, RequestGroup::Ok), LoadLatency::Open(open)) => {
                 let ok = open.requests.ok();
@@ -537,7 +535,7 @@ impl GeneratorTrust {
         let (quantity, group) = requested;
         let quantiles = |ppm: &[u32]| self.quantiles(quantity, ppm, values, low);
         let mean_ns = values.mean_ns()?;
-        let low_mean_ns = low.and_then(TimeValues::mean_ns);
+        let low_mean_ns = low.and_then(TimeDistribution::mean_ns);
         let fractions = curve_ppm(values.count());
         let curve = fractions.iter().zip(quantiles(&fractions));
         Some(QuantityFindings {
@@ -563,8 +561,8 @@ impl GeneratorTrust {
         &self,
         quantity: TimedQuantity,
         ppm: &[u32],
-        times: &TimeValues,
-        low: Option<&TimeValues>,
+        times: &TimeDistribution,
+        low: Option<&TimeDistribution>,
     ) -> Vec<ReportedTime> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);

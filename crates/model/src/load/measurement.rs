@@ -6,8 +6,8 @@
 
 use crate::Session;
 use crate::load::latency::{
-    AchievedCounts, LoadLatency, OpenVerdict, RequestOutcome, RequestTotals, ServiceTime,
-    TimeDistribution, effective_concurrency,
+    AchievedCounts, LoadLatency, OpenVerdict, RequestOutcome, RequestTotals, TimeDistribution,
+    effective_concurrency,
 };
 use crate::load::outcomes::ErrorClass;
 use anyhow::{Context, Result};
@@ -249,7 +249,7 @@ pub struct TimelineTick {
 
 impl TimelineTick {
     /// Creates the entry of an interval from its counts and service times.
-    pub fn new(ok: u64, errors: u64, service: &TimeDistribution<ServiceTime>) -> TimelineTick {
+    pub fn new(ok: u64, errors: u64, service: &TimeDistribution) -> TimelineTick {
         let quantiles = service.quantiles(&[500_000, 990_000]);
         let ns = |at: usize| quantiles[at].map(|quantile| quantile.ns);
         TimelineTick { ok, errors, p50_ns: ns(0), p99_ns: ns(1), max_ns: service.max_ns() }

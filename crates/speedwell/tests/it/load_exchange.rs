@@ -260,10 +260,11 @@ fn log(load: &LoadRun) -> String {
     let LoadLatency::Open(latency) = &load.measured.totals.latency else { panic!("an open load") };
     let mut rows = Vec::new();
     for (outcome, times) in latency.requests.iter() {
-        rows.push(HistogramLogRow::new(outcome.name(), 0, S, &times.sent.service));
-        rows.push(HistogramLogRow::new(outcome.name(), 0, S, &times.response));
+        let tag = |quantity: &str| format!("{quantity}/{}", outcome.name());
+        rows.push(HistogramLogRow::new(tag("service"), 0, S, &times.sent.service));
+        rows.push(HistogramLogRow::new(tag("response"), 0, S, &times.response));
     }
-    rows.push(HistogramLogRow::new("all", 0, S, &latency.lag));
+    rows.push(HistogramLogRow::new("lag/all".into(), 0, S, &latency.lag));
     write_log(0, &rows).unwrap()
 }
 

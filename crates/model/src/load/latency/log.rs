@@ -1,7 +1,7 @@
 //! Writes and reads recorded times as an HdrHistogram interval log (format 1.3: V2 payload, deflate,
 //! base64), which other programs can also read and write.
 
-use super::{TimeDistribution, TimeQuantity};
+use super::TimeDistribution;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -54,16 +54,16 @@ pub struct HistogramLogRow<'a> {
 }
 
 impl<'a> HistogramLogRow<'a> {
-    /// The times of an interval that starts `start_ns` after the start of the load. `part` names
-    /// the subset of requests, such as an outcome.
-    pub fn new<K: TimeQuantity>(
-        part: &str,
+    /// The times of an interval that starts `start_ns` after the start of the load. `tag` names the
+    /// quantity and the subset of requests, as in `service/ok`.
+    pub fn new(
+        tag: String,
         start_ns: u64,
         length_ns: u64,
-        times: &'a TimeDistribution<K>,
+        times: &'a TimeDistribution,
     ) -> HistogramLogRow<'a> {
         HistogramLogRow {
-            tag: format!("{}/{part}", K::NAME),
+            tag,
             start_ns,
             length_ns,
             histogram: times.to_histogram(),
@@ -124,8 +124,8 @@ pub struct LoggedHistogram {
 impl LoggedHistogram {
     /// Returns the values at the resolution of their bins, so even the mean is not exact. The
     /// caller must know which quantity was logged. Values above an hour count as beyond the range.
-    pub fn to_distribution<K: TimeQuantity>(&self) -> TimeDistribution<K> {
-        let mut times = TimeDistribution::new();
+    pub fn to_distribution(&self) -> TimeDistribution {
+        let mut times = TimeDistribution::default();
         for bin in self.histogram.iter_recorded() {
             let middle_ns = self.histogram.median_equivalent(bin.value_iterated_to());
             times.record_n(middle_ns, bin.count_at_value());

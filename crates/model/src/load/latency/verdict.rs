@@ -1,7 +1,7 @@
 //! Judges how far the latency of a load can be trusted: whether the load was delivered as requested,
 //! and whether the generator kept up. Start at [`OpenVerdict`].
 
-use super::{OpenLatency, OpenTimes, PunctualTime, ServiceTime, TimeDistribution, TimeQuantile};
+use super::{OpenLatency, OpenTimes, TimeDistribution, TimeQuantile};
 
 // The true response time lies between two bounds: the time since the intended start, and the same
 // time minus the generator's own lag.
@@ -38,7 +38,7 @@ pub enum TimeRefusal {
 
 impl OpenTimes {
     /// The lower bounds of the response times; `None` if lag was not recorded for every request.
-    pub fn lower_bounds(&self) -> Option<&TimeDistribution<PunctualTime>> {
+    pub fn lower_bounds(&self) -> Option<&TimeDistribution> {
         let is_kept = self.punctual.count() == self.response.count();
         is_kept.then_some(&self.punctual)
     }
@@ -65,7 +65,7 @@ impl OpenTimes {
 
     /// Same as [`OpenTimes::quantile_refusals`] for the mean.
     pub fn mean_refusal(&self, verdict: &OpenVerdict) -> Option<TimeRefusal> {
-        let is_too_wide = |low: &TimeDistribution<PunctualTime>| {
+        let is_too_wide = |low: &TimeDistribution| {
             let high_ns = self.response.mean_ns().unwrap_or(0.0);
             is_range_too_wide(low.mean_ns().unwrap_or(0.0), high_ns)
         };
@@ -112,10 +112,7 @@ const TAIL_PPM: u32 = 990_000;
 
 /// Mean number of requests in flight: the sum of the service times divided by the duration
 /// (Little's law, 1961). `None` if the duration is zero.
-pub fn effective_concurrency(
-    service: &TimeDistribution<ServiceTime>,
-    elapsed_ns: u64,
-) -> Option<f64> {
+pub fn effective_concurrency(service: &TimeDistribution, elapsed_ns: u64) -> Option<f64> {
     (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
 }
 
