@@ -9,7 +9,7 @@ use crate::grid::distinct_items;
 use crate::validity::FindingSeverity;
 use crate::warnings::format_count;
 use crate::{AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict};
-use speedwell_model::{Case, Metric, MetricDirection, Verdict};
+use speedwell_model::{Case, Metric, MetricDirection, Verdict, name_variants};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When a gate fails.
@@ -24,19 +24,10 @@ pub enum FailOn {
     Never,
 }
 
+// Names on the command line.
+name_variants!(FailOn: Worse = "worse", Unclear = "unclear", Never = "never");
+
 impl FailOn {
-    /// All rules.
-    pub const ALL: [FailOn; 3] = [FailOn::Worse, FailOn::Unclear, FailOn::Never];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailOn::Worse => "worse",
-            FailOn::Unclear => "unclear",
-            FailOn::Never => "never",
-        }
-    }
-
     /// Whether a case with this verdict fails the gate.
     pub fn fails_on(self, verdict: Verdict) -> bool {
         match self {
@@ -58,16 +49,8 @@ pub enum GateAnswer {
     CannotJudge,
 }
 
-impl GateAnswer {
-    /// Name in machine-readable output.
-    pub fn name(self) -> &'static str {
-        match self {
-            GateAnswer::Passed => "passed",
-            GateAnswer::Failed => "failed",
-            GateAnswer::CannotJudge => "cannot judge",
-        }
-    }
-}
+// Names in machine-readable output.
+name_variants!(GateAnswer: Passed = "passed", Failed = "failed", CannotJudge = "cannot judge");
 
 /// Details of a gate's answer. Each text is a part of a sentence, without a full stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

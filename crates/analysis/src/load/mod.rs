@@ -33,6 +33,7 @@ use speedwell_model::load::latency::{
 };
 use speedwell_model::load::measurement::{LoadPart, LoadRun, PaceFacts, ThreadReport};
 use speedwell_model::load::outcomes::{CountImbalance, ErrorClass, OutcomeCounts};
+use speedwell_model::name_variants;
 
 /// Findings of one load.
 #[derive(Debug, Clone)]
@@ -327,27 +328,8 @@ pub enum TimedQuantity {
     Lag,
 }
 
-impl TimedQuantity {
-    /// Name in files and conditions.
-    pub fn name(self) -> &'static str {
-        match self {
-            TimedQuantity::Connect => "connect",
-            TimedQuantity::FirstByte => "first-byte",
-            TimedQuantity::Service => "service",
-            TimedQuantity::Response => "response",
-            TimedQuantity::Lag => "lag",
-        }
-    }
-
-    /// All quantities.
-    pub const ALL: [TimedQuantity; 5] = [
-        TimedQuantity::Connect,
-        TimedQuantity::FirstByte,
-        TimedQuantity::Service,
-        TimedQuantity::Response,
-        TimedQuantity::Lag,
-    ];
-}
+name_variants!(TimedQuantity: Connect = "connect", FirstByte = "first-byte", Service = "service",
+    Response = "response", Lag = "lag");
 
 /// A group of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -358,15 +340,7 @@ pub enum RequestGroup {
     All,
 }
 
-impl RequestGroup {
-    /// Name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            RequestGroup::Ok => "ok",
-            RequestGroup::All => "all",
-        }
-    }
-}
+name_variants!(RequestGroup: Ok = "ok", All = "all");
 
 /// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,10 +14,9 @@
 //! variance is the square of a time.
 
 use crate::summary::finite_or_none;
-use speedwell_model::SteadyRule;
+use speedwell_model::{SteadyRule, name_variants};
 use speedwell_stats::changepoint::find_segments;
 use speedwell_stats::describe::{mad, median, quantile};
-use std::fmt;
 use std::ops::Range;
 
 /// Class of a series.
@@ -39,34 +38,14 @@ pub enum WarmupClass {
 }
 
 impl WarmupClass {
-    /// All classes.
-    pub const ALL: [WarmupClass; 6] = [
-        WarmupClass::Flat,
-        WarmupClass::WarmUp,
-        WarmupClass::SlowDown,
-        WarmupClass::Cyclic,
-        WarmupClass::NoSteadyState,
-        WarmupClass::Unclear,
-    ];
-
     /// Whether series of this class have a steady part.
     pub fn is_steady(self) -> bool {
         matches!(self, WarmupClass::Flat | WarmupClass::WarmUp | WarmupClass::SlowDown)
     }
 }
 
-impl fmt::Display for WarmupClass {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            WarmupClass::Flat => "flat",
-            WarmupClass::WarmUp => "warm-up",
-            WarmupClass::SlowDown => "slow-down",
-            WarmupClass::Cyclic => "cyclic",
-            WarmupClass::NoSteadyState => "no steady state",
-            WarmupClass::Unclear => "unclear",
-        })
-    }
-}
+name_variants!(WarmupClass: Flat = "flat", WarmUp = "warm-up", SlowDown = "slow-down",
+    Cyclic = "cyclic", NoSteadyState = "no steady state", Unclear = "unclear");
 
 /// A part of a series between two changes.
 #[derive(Debug, Clone, PartialEq)]

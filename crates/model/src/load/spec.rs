@@ -422,41 +422,20 @@ pub enum LoadClient {
     H2load,
 }
 
-impl LoadClient {
-    /// All clients by name. The name of an external client is also the name of its program.
-    pub const NAMES: [(&str, LoadClient); 5] = [
-        ("builtin", LoadClient::Builtin),
-        ("ab", LoadClient::Ab),
-        ("wrk", LoadClient::Wrk),
-        ("autocannon", LoadClient::Autocannon),
-        ("h2load", LoadClient::H2load),
-    ];
-
-    /// The name of the client.
-    pub fn name(self) -> &'static str {
-        let found = LoadClient::NAMES.iter().find(|(_, client)| *client == self);
-        found.map_or("", |(name, _)| name)
-    }
-}
+// The name of an external client is also the name of its program.
+name_variants!(LoadClient: Builtin = "builtin", Ab = "ab", Wrk = "wrk", Autocannon = "autocannon",
+    H2load = "h2load");
 
 /// Parses the value of `--client`.
 fn client_parser() -> impl TypedValueParser<Value = LoadClient> {
-    let names = LoadClient::NAMES.map(|(name, _)| name);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<LoadClient>())
+    PossibleValuesParser::new(LoadClient::ALL.map(LoadClient::name)).try_map(|name| {
+        LoadClient::from_name(&name).ok_or_else(|| format!("unknown client '{name}'"))
+    })
 }
 
 /// Parses a number of requests.
 fn parse_count(text: &str) -> Result<u64, String> {
     parse::count(text).map(u64::from)
-}
-
-impl FromStr for LoadClient {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<LoadClient, String> {
-        let found = LoadClient::NAMES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, client)| *client).ok_or_else(|| format!("unknown client '{text}'"))
-    }
 }
 
 /// A stage of a load. The rate changes evenly from one value to another.
