@@ -66,8 +66,7 @@ pub fn evaluate_confirmation(
         return Ok(None);
     }
     let change = tested_change(&stratified_rank(runs)?, look.p_limit);
-    let is_there =
-        matches!(decision, LookDecision::Rejected { .. }) && (change.value > 0.0) == is_more;
+    let is_there = decision == LookDecision::Rejected && (change.value > 0.0) == is_more;
     let result = if is_there { ConfirmationResult::Confirmed } else { ConfirmationResult::Refuted };
     Ok(Some(result(change)))
 }

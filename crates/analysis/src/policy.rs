@@ -484,7 +484,6 @@ pub(super) fn to_percent(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_stats::effect::{minimum_detectable_effect, runs_per_side};
 
     fn design(order: RunOrder, looks: &[u32], runs_per_block: u32) -> SessionDesign {
         let stopping =
@@ -571,16 +570,16 @@ mod tests {
 
     #[test]
     fn power_for_normal_noise_matches_the_planning_formulas() {
-        let achieved = precision(30, 0.02);
-        let reference = minimum_detectable_effect(0.02, 30, 0.05, 0.8);
-        assert!((achieved.detectable_change(0.05) / reference - 1.0).abs() < 1e-3);
-        assert!(
-            (achieved.detectable_change(0.05) - 0.0149).abs() < 1e-4,
-            "docs/why/statistics.md, power planning"
-        );
-
-        let total = precision(8, 0.05).runs_for(0.02f64.ln_1p(), 0.05).unwrap();
-        assert!(total.abs_diff(runs_per_side(0.05, 0.02, 0.05, 0.8)) <= 1, "{total}");
+        // docs/why/statistics.md, power planning.
+        for (variation, percent) in [(0.005, 0.37), (0.01, 0.74), (0.02, 1.49), (0.05, 3.8)] {
+            let change = 100.0 * precision(30, variation).detectable_change(0.05);
+            assert!((change / percent - 1.0).abs() < 0.01, "{variation}: {change}");
+        }
+        // R 4.2.2: 2 (qnorm(.975) + qnorm(.8))^2 (cv / log(1 + d))^2 / .955, rounded up.
+        for (variation, change, runs) in [(0.02, 0.01, 67), (0.05, 0.02, 105), (0.1, 0.05, 70)] {
+            let total = precision(8, variation).runs_for(f64::ln_1p(change), 0.05).unwrap();
+            assert!(total.abs_diff(runs) <= 1, "{variation}, {change}: {total}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use speedwell_model::{Case, IntervalEstimate, ParameterValue, Session};
 use speedwell_stats::describe::{mean, median, quantile, skewness};
 use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::test::mann_whitney::smallest_p;
-use speedwell_stats::usl::fit_power_law;
+use speedwell_stats::usl::power_law_exponent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -113,8 +113,7 @@ fn scaling_exponents(points: &[StudyPoint]) -> Vec<(String, Option<f64>)> {
         .map(|line| {
             let x: Option<Vec<f64>> = line.iter().map(|point| point.x.as_number()).collect();
             let y: Vec<f64> = line.iter().map(|point| point.mean.value).collect();
-            let fit = x.and_then(|x| fit_power_law(&x, &y));
-            (line[0].line.clone(), fit.map(|fit| fit.exponent))
+            (line[0].line.clone(), x.and_then(|x| power_law_exponent(&x, &y)))
         })
         .collect()
 }

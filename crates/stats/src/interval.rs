@@ -22,11 +22,6 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
-    /// Whether `self` lies within `other`, ends included.
-    pub fn is_within(&self, other: &Interval) -> bool {
-        other.low <= self.low && self.high <= other.high
-    }
-
     /// Half of the distance between the ends.
     pub fn half_width(&self) -> f64 {
         0.5 * (self.high - self.low)
@@ -182,7 +177,6 @@ mod tests {
     fn containment_and_boundedness_of_intervals_consider_both_ends() {
         let narrow = Interval { low: 0.99, high: 1.01 };
         let wide = Interval { low: 0.95, high: f64::INFINITY };
-        assert!(narrow.is_within(&wide) && !wide.is_within(&narrow));
         assert!(wide.contains(7.0) && !narrow.contains(7.0));
         assert!(narrow.is_bounded() && !wide.is_bounded());
         assert!((narrow.map(f64::ln).half_width() - 0.010000333).abs() < 1e-8);

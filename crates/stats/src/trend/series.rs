@@ -96,18 +96,6 @@ impl TrendSeries {
         self.logs.is_empty()
     }
 
-    /// The first `count` points only.
-    #[must_use]
-    pub fn prefix(&self, count: usize) -> TrendSeries {
-        TrendSeries {
-            logs: self.logs[..count].to_vec(),
-            machines: self.machines[..count].to_vec(),
-            positions: self.positions[..count].to_vec(),
-            given_indexes: self.given_indexes[..count].to_vec(),
-            callers_machines: self.callers_machines.clone(),
-        }
-    }
-
     /// A hash of the searched data of the first `count` points.
     pub(super) fn digest(&self, count: usize) -> u64 {
         let mut hasher = DefaultHasher::new();

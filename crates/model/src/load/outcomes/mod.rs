@@ -449,6 +449,11 @@ impl StatusCounts {
         (first..first.saturating_add(100)).map(|code| self.count_of(code)).sum()
     }
 
+    /// Number of responses whose status does not have three digits.
+    pub fn count_outside(&self) -> u64 {
+        self.outside
+    }
+
     /// Iterates over the statuses that occurred, each with its count, in ascending order.
     pub fn nonzero_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         COUNTED_STATUSES.zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
