@@ -20,8 +20,8 @@ mod search;
 
 pub use remarks::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
 pub use search::{
-    ConcurrencySeries, LevelVisits, MissedReason, NextRate, RateAnswer, RateAttempt, RateRules,
-    RateSeries, group_by_level, group_by_rate, next_level, next_rate,
+    ConcurrencySeries, LevelVisits, MissedReason, RateAnswer, RateAttempt, RateRules, RateSeries,
+    group_by_level, group_by_rate, next_level, next_rate,
 };
 pub use speedwell_model::load::latency::TimeRefusal;
 

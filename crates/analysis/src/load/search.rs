@@ -2,7 +2,7 @@
 //! sustained, summarizes each level, and chooses the next rate or level. Start at [`group_by_rate`]
 //! and [`group_by_level`].
 
-pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
+pub use rate_search::{RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
 
 use crate::grid::distinct_items;
 use crate::load::gate::{self, LoadCondition, UnknownReason};
@@ -10,7 +10,7 @@ use crate::load::remarks::complete_ticks;
 use crate::load::{
     LoadFindings, LoadRemark, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity,
 };
-use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
+use crate::scaling::{self, ConcurrencyLevel, SaturationRules, ScalingFindings};
 use speedwell_model::load::latency::MIN_ACHIEVED_SHARE;
 use speedwell_model::load::measurement::{LoadMeasurement, LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
@@ -97,11 +97,11 @@ pub fn next_rate(
     loads: &[LoadFindings<'_>],
     conditions: &[LoadCondition],
     rules: &RateRules,
-) -> NextRate {
+) -> Option<f64> {
     let tries = loads.iter().filter_map(|load| rate_attempt(load, conditions));
     let tries: Vec<RateAttempt> = tries.collect();
     match rate_refused_at(&tries) {
-        Some(_) => NextRate::Stop,
+        Some(_) => None,
         None => rate_search::next_rate(&server_trials(&tries), rules),
     }
 }
@@ -287,7 +287,7 @@ pub fn group_by_level(loads: &[LoadFindings<'_>]) -> Vec<ConcurrencySeries> {
 }
 
 /// Determines the next level to load for a target.
-pub fn next_level(runs: &[&LoadRun], rules: &SaturationRules) -> NextLevel {
+pub fn next_level(runs: &[&LoadRun], rules: &SaturationRules) -> Option<u32> {
     scaling::next_level(&throughputs_by_level(runs), rules)
 }
 

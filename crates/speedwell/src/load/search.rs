@@ -8,8 +8,8 @@ use crate::CommandStatus;
 use crate::options::{Concurrency, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
 use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
-use speedwell_analysis::load::{LoadFindings, NextRate, RateRules};
-use speedwell_analysis::scaling::{NextLevel, SaturationRules};
+use speedwell_analysis::load::{LoadFindings, RateRules};
+use speedwell_analysis::scaling::SaturationRules;
 use speedwell_engine::SearchRequest;
 use speedwell_engine::execution::load::{LoadRun, TargetUrl};
 use speedwell_machine::process;
@@ -88,10 +88,7 @@ impl LoadSearch<'_, '_> {
         );
         self.visit_while(|runs| {
             let runs: Vec<&LoadRun> = runs.iter().collect();
-            match analysis::load::next_level(&runs, &rules) {
-                NextLevel::Visit(level) => Some(f64::from(level)),
-                _ => None,
-            }
+            analysis::load::next_level(&runs, &rules).map(f64::from)
         })
     }
 
@@ -99,10 +96,7 @@ impl LoadSearch<'_, '_> {
         let conditions = &self.request.conditions;
         self.visit_while(|runs| {
             let runs: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
-            match analysis::load::next_rate(&runs, conditions, &RATE_RULES) {
-                NextRate::Try(rate) => Some(rate),
-                _ => None,
-            }
+            analysis::load::next_rate(&runs, conditions, &RATE_RULES)
         })
     }
 

@@ -7,8 +7,7 @@ use speedwell_analysis::load::gate::{
     ConditionAnswer, JudgedCondition, LoadCondition, UnknownReason, gate_outcome, judge_conditions,
 };
 use speedwell_analysis::load::{
-    LoadRemark, MissedReason, NextRate, RateRules, TimeRefusal, analyze_load, group_by_rate,
-    next_rate,
+    LoadRemark, MissedReason, RateRules, TimeRefusal, analyze_load, group_by_rate, next_rate,
 };
 use speedwell_model::load::latency::RequestOutcome;
 use speedwell_model::load::outcomes::ErrorClass;
@@ -249,12 +248,12 @@ fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
     for _ in 0..4 {
         let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
         // A late generator says nothing about the server: the same rate is tried again.
-        assert_eq!(next_rate(&loads, &[], &rules), NextRate::Try(2000.0));
+        assert_eq!(next_rate(&loads, &[], &rules), Some(2000.0));
         drop(loads);
         tries.push(at(2000.0, 20 * MS));
     }
     let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
-    assert_eq!(next_rate(&loads, &[], &rules), NextRate::Stop);
+    assert_eq!(next_rate(&loads, &[], &rules), None);
     let found = group_by_rate(&loads, &[]);
     assert_eq!(found[0].refused_at, Some(2000.0));
     assert_eq!((found[0].answer.kept, found[0].answer.missed), (Some(1000.0), None));
