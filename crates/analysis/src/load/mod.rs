@@ -266,7 +266,7 @@ fn load_remarks<'a>(findings: &LoadFindings<'a>) -> Vec<LoadRemark<'a>> {
         is_closing.then_some(LoadRemark::NotReusable),
         (responses.doubtful_framing > 0).then_some(LoadRemark::DoubtfulFraming),
         (responses.stray_bytes > 0).then_some(LoadRemark::StrayBytes),
-        (counts.retries() > 0).then_some(LoadRemark::Retried),
+        (counts.retries > 0).then_some(LoadRemark::Retried),
         (counts.interim_codes().total() > 0).then_some(LoadRemark::Interim),
     ];
     let imbalance = findings.balance.is_err().then_some(LoadRemark::Imbalance);

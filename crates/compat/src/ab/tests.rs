@@ -68,7 +68,7 @@ impl LoadBuilder {
                     totals.outcomes.count_failed_assertion(row.status)
                 }
                 RequestOutcome::Failed(class) => totals.outcomes.count_failed(class),
-                _ => totals.outcomes.count_cancelled(),
+                _ => totals.outcomes.cancelled += 1,
             }
             if row.status != 0 {
                 totals.responses.count_response(row.body_bytes, true, false);

@@ -166,7 +166,7 @@ impl<'a> RequestRecorder<'a> {
 
     /// Records that the client cancelled a request.
     pub fn record_cancellation(&mut self, sent: &StartedRequest, end_ns: u64) {
-        self.outcomes(sent.is_warmup).count_cancelled();
+        self.outcomes(sent.is_warmup).cancelled += 1;
         self.record_end(sent, RequestOutcome::Cancelled, end_ns, &ResponseSummary::default());
     }
 
@@ -210,7 +210,7 @@ impl<'a> RequestRecorder<'a> {
     pub fn record_unsent(&mut self, sent: &StartedRequest, end_ns: u64) {
         let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.count_attempt();
-        totals.outcomes.count_unsent();
+        totals.outcomes.unsent += 1;
         if let LoadLatency::Open(latency) = &mut totals.latency {
             latency.record_unsent(sent.intended_start(), end_ns);
         }

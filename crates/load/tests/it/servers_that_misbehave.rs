@@ -116,7 +116,7 @@ fn retries_on_stale_connections_are_counted() {
     // The server's sequence is 0 ok, 1 closed, 2 ok (the retry), 3 ok, 4 closed, 5 ok ...
     assert_eq!(rows(&measured), [("ok", 40)]);
     let outcomes = &measured.totals.outcomes;
-    assert_eq!(outcomes.retries(), 20);
+    assert_eq!(outcomes.retries, 20);
     assert_eq!(outcomes.connections.sends, 60);
     assert_eq!(server.seen(), 60);
 }

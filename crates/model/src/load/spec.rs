@@ -6,7 +6,8 @@
 //! formats it as options. Each field has the long name of its option. A [`LoadSpec`] contains no
 //! defaults: `engine/execution/load/mod.rs` supplies them.
 
-use crate::{ParameterValue, ValueKind, parse, parse_duration};
+use crate::parse::{self, duration_or_none, parse_duration, warmup_time};
+use crate::{ParameterValue, ValueKind};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::{Deserialize, Serialize};
@@ -75,22 +76,11 @@ pub struct LoadSpec {
     )]
     pub until_steady: Option<f64>,
     /// Warm-up time, excluded from the results
-    #[arg(
-        short = 'w',
-        long,
-        value_name = "DUR",
-        value_parser = parse::warmup_time,
-        help_heading = "Pace"
-    )]
+    #[arg(short = 'w', long, value_name = "DUR", value_parser = warmup_time, help_heading = "Pace")]
     #[serde(with = "duration_text")]
     pub warmup: Option<Duration>,
     /// How long to wait for the last responses [default: as --timeout]
-    #[arg(
-        long,
-        value_name = "DUR",
-        value_parser = parse::duration_or_none,
-        help_heading = "Pace"
-    )]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none, help_heading = "Pace")]
     #[serde(with = "duration_text")]
     pub drain: Option<Duration>,
 
@@ -219,12 +209,7 @@ pub struct LoadSpec {
     #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "Connections")]
     pub max_connections: Option<u32>,
     /// Time limit per request; 0 for none [default: 30s]
-    #[arg(
-        long,
-        value_name = "DUR",
-        value_parser = parse::duration_or_none,
-        help_heading = "Connections"
-    )]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none, help_heading = "Connections")]
     #[serde(with = "duration_text")]
     pub timeout: Option<Duration>,
     /// Time limit to connect, including TLS [default: as --timeout]

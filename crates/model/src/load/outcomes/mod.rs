@@ -31,9 +31,12 @@ pub struct OutcomeCounts {
     ok: u64,
     errors: ErrorCounts,
     in_flight: u64,
-    cancelled: u64,
-    unsent: u64,
-    retries: u64,
+    /// Requests that the client cancelled, for example after Ctrl-C.
+    pub cancelled: u64,
+    /// Requests that were due but not sent when the load ended.
+    pub unsent: u64,
+    /// Retries. The attempts do not include them.
+    pub retries: u64,
     #[serde(rename = "status")]
     codes: StatusCounts,
     interim: StatusCounts,
@@ -134,21 +137,6 @@ impl OutcomeCounts {
         self.errors.0[class.index()] += 1;
     }
 
-    /// Counts a request that the client cancelled, for example after Ctrl-C.
-    pub fn count_cancelled(&mut self) {
-        self.cancelled += 1;
-    }
-
-    /// Counts a request that was due but not sent when the load ended.
-    pub fn count_unsent(&mut self) {
-        self.unsent += 1;
-    }
-
-    /// Counts a retry. The attempts do not include retries.
-    pub fn count_retry(&mut self) {
-        self.retries += 1;
-    }
-
     /// Counts an interim response, with a status of 100 to 199.
     pub fn count_interim(&mut self, code: u16) {
         self.interim.count_status(code);
@@ -178,11 +166,6 @@ impl OutcomeCounts {
     /// Number of failed requests.
     pub fn all_errors(&self) -> u64 {
         self.errors.0.iter().sum()
-    }
-
-    /// Number of retries.
-    pub fn retries(&self) -> u64 {
-        self.retries
     }
 
     /// Status codes of complete responses.
@@ -237,21 +220,6 @@ pub struct ConnectionCounts {
 }
 
 impl ConnectionCounts {
-    /// Counts an attempt.
-    pub fn count_attempt(&mut self) {
-        self.tried += 1;
-    }
-
-    /// Counts a successful attempt.
-    pub fn count_opened(&mut self) {
-        self.opened += 1;
-    }
-
-    /// Counts a failed attempt.
-    pub fn count_failed(&mut self) {
-        self.failed += 1;
-    }
-
     /// Counts a request written to a connection.
     pub fn count_send(&mut self, is_reused: bool) {
         self.sends += 1;

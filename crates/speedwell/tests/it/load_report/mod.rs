@@ -239,7 +239,7 @@ fn peculiarities_of_responses_are_remarks_rather_than_failures() {
         totals.responses.doubtful_framing = 3;
         totals.responses.stray_bytes = 1;
         totals.responses.reusable -= 10;
-        totals.outcomes.count_retry();
+        totals.outcomes.retries += 1;
         totals.outcomes.count_interim(103);
     });
     let found = analyze_load(&made.run);
