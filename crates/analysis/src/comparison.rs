@@ -17,7 +17,7 @@ use crate::case_row::{
 };
 use crate::evidence::ShiftDirection;
 use crate::exact::ExactCounts;
-use crate::grid::{CaseRuns, DisturbanceExposure, RunGrid, finite_values};
+use crate::grid::{DisturbanceExposure, RunGrid, finite_values};
 use crate::locations::fill_locations;
 use crate::machines::{self, MachineEffect};
 use crate::paired::{
@@ -34,7 +34,7 @@ use crate::session::{
 use crate::summary::{finite_or_none, summarize_grid};
 use crate::validity::{self, PartChecker};
 use crate::warnings::{self, format_count};
-use crate::withheld::{MeasuredVariant, WithheldReason};
+use crate::withheld::WithheldReason;
 use crate::{
     AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, CaseSummary,
     SideSummary, TestingCorrection, evidence, exact,
@@ -182,29 +182,19 @@ impl<'a> SessionCollector<'a> {
     /// Matches the cases of a part for each metric and candidate, and computes the changes on
     /// single machines.
     fn match_part(&mut self, grid: &RunGrid<'_>, baseline: usize) -> Vec<MatchedCases<'a>> {
-        let source = |variant: usize| SourceSide {
-            name: &grid.variants[variant],
-            cases: &grid.cases,
-            variant,
-            measured: MeasuredVariant { session: self.session, variant: &grid.variants[variant] },
+        let source = |variant: usize| {
+            let name = &grid.variants[variant];
+            SourceSide { name, session: self.session, grid, variant }
         };
         let mut matched = Vec::new();
         for metric in &self.metrics {
             for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
-                let sides = [baseline, candidate];
-                let [old, new] = sides.map(source);
+                let [old, new] = [baseline, candidate].map(source);
                 let cases = match_cases(&old, &new, metric, self.policy, false, self.settings);
                 if !self.session.machines.is_empty() {
-                    let name = &metric.name;
                     let ids = cases.cases.iter().map(|case| case.id.as_str());
-                    let effects = machines::effects_of_cases(
-                        self.session,
-                        grid,
-                        sides,
-                        name,
-                        self.policy,
-                        ids,
-                    );
+                    let name = &metric.name;
+                    let effects = machines::effects_of_cases([old, new], name, self.policy, ids);
                     if self.effects.len() <= matched.len() {
                         self.effects.push(Vec::new());
                     }
@@ -302,22 +292,28 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
 }
 
 /// One side of a comparison: a variant's runs by case.
+#[derive(Clone, Copy)]
 pub(super) struct SourceSide<'a, 's> {
     /// Name in tables.
     pub name: &'a str,
-    /// Cases of the side's session.
-    pub cases: &'a [CaseRuns<'s>],
-    /// Index of the side's variant in each case.
+    /// The side's session.
+    pub session: &'a Session,
+    /// Runs of the session, or of a part of it.
+    pub grid: &'a RunGrid<'s>,
+    /// Index of the side's variant in the grid.
     pub variant: usize,
-    /// The measured variant.
-    pub measured: MeasuredVariant<'a>,
 }
 
 impl<'a> SourceSide<'a, '_> {
+    /// Name of the side's variant in its session.
+    pub fn variant_name(&self) -> &'a str {
+        &self.grid.variants[self.variant]
+    }
+
     /// Files that runs wrongly loaded from the user's checkout, by benchmark.
     fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
         let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
-        for case in self.cases {
+        for case in &self.grid.cases {
             for file in case.by_variant[self.variant].iter().flat_map(|run| run.stray_files()) {
                 files.entry(&case.case.benchmark).or_default().insert(file);
             }
@@ -485,7 +481,7 @@ fn runs_by_case<'a, 's>(
     side: &SourceSide<'a, 's>,
     metric: &Metric,
 ) -> HashMap<&'a str, (&'a [&'s Run], &'a DisturbanceExposure)> {
-    let cases = side.cases.iter().filter_map(|case| {
+    let cases = side.grid.cases.iter().filter_map(|case| {
         let runs = &case.by_variant[side.variant][..];
         has_values(runs, metric).then(|| (&*case.id, (runs, &case.exposures[side.variant])))
     });
@@ -494,18 +490,10 @@ fn runs_by_case<'a, 's>(
 
 /// Explains why the processor times of a case's variants, measured in one session, cannot be
 /// compared: one of them was blocked for longer.
-fn explain_blocked(
-    case: &str,
-    [baseline, candidate]: [MeasuredVariant<'_>; 2],
-    metric: &Metric,
-) -> Option<String> {
-    let choice = baseline
-        .session
-        .design
-        .order_choice
-        .as_ref()
-        .filter(|_| metric.name == Metric::CPU_TIME)?;
-    choice.explain_blocked(case, [baseline.variant, candidate.variant])
+fn explain_blocked(case: &str, sides: [&SourceSide<'_, '_>; 2], metric: &Metric) -> Option<String> {
+    let choice = sides[0].session.design.order_choice.as_ref();
+    let choice = choice.filter(|_| metric.name == Metric::CPU_TIME)?;
+    choice.explain_blocked(case, sides.map(SourceSide::variant_name))
 }
 
 /// Matches the cases of two sources, to be judged by `policy`; `apart` means that they come from
@@ -519,7 +507,8 @@ pub(super) fn match_cases<'r>(
     settings: &AnalysisSettings,
 ) -> MatchedCases<'r> {
     let mut runs_of = runs_by_case(candidate, metric);
-    let checkout_files = [baseline, candidate].map(SourceSide::checkout_files_by_benchmark);
+    let sides = [baseline, candidate];
+    let checkout_files = sides.map(SourceSide::checkout_files_by_benchmark);
     let mut matched = MatchedCases {
         baseline: baseline.name.to_owned(),
         candidate: candidate.name.to_owned(),
@@ -530,7 +519,7 @@ pub(super) fn match_cases<'r>(
         only_baseline: Vec::new(),
         only_candidate: Vec::new(),
     };
-    for case in baseline.cases {
+    for case in &baseline.grid.cases {
         let old = &case.by_variant[baseline.variant][..];
         if !has_values(old, metric) {
             continue;
@@ -548,8 +537,7 @@ pub(super) fn match_cases<'r>(
             }
             _ => Vec::new(),
         };
-        let measured = [baseline.measured, candidate.measured];
-        let blocked = if apart { None } else { explain_blocked(&case.id, measured, metric) };
+        let blocked = if apart { None } else { explain_blocked(&case.id, sides, metric) };
         let [units_old, units_new] = if apart {
             // Sessions have no builds in common, so the values of each side are computed
             // separately.
@@ -560,7 +548,7 @@ pub(super) fn match_cases<'r>(
         let benchmark = &*case.case.benchmark;
         let checkout_files = checkout_files.each_ref().map(|files| files.get(benchmark));
         matched.cases.push(MatchedCase {
-            withheld: WithheldReason::between(measured, checkout_files, benchmark, settings),
+            withheld: WithheldReason::between(sides, checkout_files, benchmark, settings),
             case: case.case.clone(),
             id: case.id.clone(),
             sides: (apart || policy.unit != IndependentUnit::Run)
@@ -574,7 +562,7 @@ pub(super) fn match_cases<'r>(
                 .map(DisturbanceExposure::clone),
         });
     }
-    let ids = candidate.cases.iter().map(|case| &case.id);
+    let ids = candidate.grid.cases.iter().map(|case| &case.id);
     let unmatched = ids.filter(|id| runs_of.contains_key(id.as_str())).cloned();
     matched.only_candidate = unmatched.collect();
     matched

@@ -6,11 +6,11 @@
 //! classes are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.
 
-use crate::CandidateComparison;
-use crate::evidence;
-use crate::grid::{CaseRuns, RunGrid, distinct_items, value_range};
+use crate::comparison::SourceSide;
+use crate::grid::{CaseRuns, distinct_items, value_range};
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
+use crate::{CandidateComparison, evidence};
 use speedwell_model::{IntervalEstimate, Run, Session, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::interval::{Interval, mean_t, values_to_halve};
@@ -90,18 +90,17 @@ impl AcrossMachines {
 
 /// Computes, for each case in `ids`, the change on each machine that measured the session.
 pub(super) fn effects_of_cases<'c>(
-    session: &Session,
-    grid: &RunGrid<'_>,
-    variants: [usize; 2],
+    sides: [SourceSide<'_, '_>; 2],
     metric: &str,
     policy: &JudgingPolicy,
     ids: impl Iterator<Item = &'c str>,
 ) -> Vec<Vec<MachineEffect>> {
+    let SourceSide { session, grid, .. } = sides[0];
     let cases = grid.cases.iter().map(|case| (case.id.as_str(), case));
     let by_id: HashMap<&str, &CaseRuns<'_>> = cases.collect();
     let effects_of_case = |id: &str| {
         let case = by_id.get(id)?;
-        let sides = variants.map(|variant| &case.by_variant[variant][..]);
+        let sides = sides.map(|side| &case.by_variant[side.variant][..]);
         Some(machine_effects(session, case, sides, metric, policy))
     };
     ids.map(|id| effects_of_case(id).unwrap_or_default()).collect()

@@ -6,6 +6,7 @@
 //! computes the number of requests in flight from such figures. Start at [`CheckedCells`].
 
 use crate::CandidateComparison;
+use crate::comparison::SourceSide;
 use crate::grid::{RunGrid, distinct_items};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers};
 use speedwell_model::{Case, IntervalEstimate, ParameterValue, Run, Session, SessionState, median};
@@ -107,20 +108,18 @@ impl<'s> CheckedCells<'s> {
 
     /// Cells of a comparison between sessions. Each side is given by its label, its session and the
     /// name of the compared variant.
-    pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> CheckedCells<'s> {
-        let sessions: Vec<&Session> = sides.iter().map(|(_, session, _)| *session).collect();
+    pub fn of_sides(sides: &[SourceSide<'_, 's>]) -> CheckedCells<'s> {
+        let sessions: Vec<&Session> = sides.iter().map(|side| side.session).collect();
         let mut cells = CheckedCells::empty(&sessions);
-        for (label, session, variant) in sides {
-            let grid = RunGrid::new(session);
-            let name: Arc<str> = Arc::from(*label);
+        for side in sides {
+            let name: Arc<str> = Arc::from(side.name);
             cells.variants.push(name.clone());
-            let Some(index) = grid.variant_index(variant) else { continue };
-            for case in &grid.cases {
-                let runs = case.by_variant[index].clone();
-                cells.add_cell(session, &case.case, name.clone(), runs, &KnownFacts::default());
+            for case in &side.grid.cases {
+                let runs = case.by_variant[side.variant].clone();
+                let facts = KnownFacts::default();
+                cells.add_cell(side.session, &case.case, name.clone(), runs, &facts);
             }
         }
-        // Sort by case, as in one session.
         let mut case_order: HashMap<String, usize> = HashMap::new();
         for cell in &cells.cells {
             let next = case_order.len();

@@ -22,6 +22,7 @@ pub use cells::KnownFacts;
 pub use finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
 pub(super) use loads::withdraw_latency_verdicts;
 
+use crate::comparison::SourceSide;
 use crate::warnings::add_distinct;
 use cells::{CheckedCells, LOADS, check_single_runs, short_names};
 use copies::{RecordDigests, RecordGroups};
@@ -41,7 +42,7 @@ pub fn check_session(session: &Session, facts: &KnownFacts<'_>) -> Vec<ValidityF
 
 /// Checks a comparison between sessions. Each side is given by its label, its session and the name
 /// of the compared variant.
-pub(super) fn check_sides(sides: &[(&str, &Session, &str)]) -> Vec<ValidityFinding> {
+pub(super) fn check_sides(sides: &[SourceSide<'_, '_>]) -> Vec<ValidityFinding> {
     let cells = CheckedCells::of_sides(sides);
     in_order(check_cells(&cells), &cells)
 }
