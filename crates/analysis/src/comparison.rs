@@ -101,7 +101,22 @@ pub fn analyze_in_parts<E>(
     parts: impl Fn(&mut dyn FnMut(&Session)) -> Result<(), E>,
 ) -> Result<AnalysisFindings, E> {
     let policy = JudgingPolicy::new(&header.design, settings);
-    let mut collector = SessionCollector::new(header, settings, &policy);
+    let (metrics, unknown_metrics) = requested_metrics(header, settings);
+    let mut collector = SessionCollector {
+        session: header,
+        settings,
+        policy: &policy,
+        metrics,
+        unknown_metrics,
+        variants: Vec::new(),
+        tally: SessionTally::default(),
+        checked: PartChecker::default(),
+        summaries: Vec::new(),
+        spreads: Vec::new(),
+        folded: Vec::new(),
+        matched: Vec::new(),
+        effects: Vec::new(),
+    };
     parts(&mut |part| collector.add_part(part))?;
     let repeated = collector.checked.repeated_digests();
     if !repeated.is_empty() {
@@ -132,29 +147,6 @@ struct SessionCollector<'a> {
 }
 
 impl<'a> SessionCollector<'a> {
-    fn new(
-        session: &'a Session,
-        settings: &'a AnalysisSettings,
-        policy: &'a JudgingPolicy,
-    ) -> SessionCollector<'a> {
-        let (metrics, unknown_metrics) = requested_metrics(session, settings);
-        SessionCollector {
-            session,
-            settings,
-            policy,
-            metrics,
-            unknown_metrics,
-            variants: Vec::new(),
-            tally: SessionTally::default(),
-            checked: PartChecker::default(),
-            summaries: Vec::new(),
-            spreads: Vec::new(),
-            folded: Vec::new(),
-            matched: Vec::new(),
-            effects: Vec::new(),
-        }
-    }
-
     /// Adds a part.
     fn add_part(&mut self, part: &Session) {
         let grid = RunGrid::new(part);
@@ -166,7 +158,11 @@ impl<'a> SessionCollector<'a> {
         self.folded.extend(folded_sides(part));
         if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
             let mut matched = self.match_part(&grid, baseline);
-            describe_single_looks(&mut matched, self.settings);
+            // With a sequential test, the evidence of one case depends on the others. Otherwise,
+            // describing the cases early frees most of their data.
+            if matched.iter().all(|matched| matched.policy.looks.is_none()) {
+                describe_all(&mut matched, self.settings);
+            }
             share_runs(&summaries, &mut matched);
             if self.matched.is_empty() {
                 self.matched = matched;
@@ -247,9 +243,9 @@ impl<'a> SessionCollector<'a> {
             warnings::add_distinct(warnings, warnings::warn_plan(&session.design, settings));
         }
         let mut compared = compare_matched(self.matched, settings);
-        for judged in &mut compared {
-            note_folded(&self.folded, &mut judged.comparison);
-            let CandidateComparison { metric, rows, .. } = &mut judged.comparison;
+        for (comparison, _) in &mut compared {
+            note_folded(&self.folded, comparison);
+            let CandidateComparison { metric, rows, .. } = comparison;
             for row in rows {
                 row.notes.extend(layout_sentence(&row.case, metric));
             }
@@ -322,36 +318,8 @@ impl<'a> SourceSide<'a, '_> {
     }
 }
 
-/// Findings on one candidate for one metric.
-pub(super) struct JudgedComparison {
-    pub comparison: CandidateComparison,
-    /// Number of cases excluded from the overall change.
-    pub left_out: usize,
-    /// Number of cases whose sides were measured one after the other.
-    pub one_after_the_other: usize,
-}
-
-impl JudgedComparison {
-    /// Warnings about the comparison, as whole sentences.
-    pub fn warnings(&self) -> Vec<String> {
-        let comparison = &self.comparison;
-        let (old, new) = (&comparison.baseline, &comparison.candidate);
-        let mut warnings = Vec::new();
-        if self.one_after_the_other > 0 {
-            warnings.push(format!(
-                "'{old}' and '{new}' were measured one after the other, so a drift of the machine \
-                 would look like a change."
-            ));
-        }
-        if comparison.typical().is_some() && self.left_out > 0 {
-            let cases = format_count(self.left_out, "case", "cases");
-            warnings.push(format!(
-                "The overall change of '{new}' leaves out {cases} without a bounded interval."
-            ));
-        }
-        warnings
-    }
-}
+/// Findings on one candidate for one metric, and warnings about them as whole sentences.
+type JudgedComparison = (CandidateComparison, Vec<String>);
 
 /// Two sources with their common cases, for one metric.
 pub(super) struct MatchedCases<'r> {
@@ -374,14 +342,6 @@ impl MatchedCases<'_> {
         self.rows.extend(part.rows);
         self.only_baseline.extend(part.only_baseline);
         self.only_candidate.extend(part.only_candidate);
-    }
-}
-
-/// Describes all cases early, which frees most of their data. Does nothing if any comparison uses a
-/// sequential test, because the evidence of one case then depends on the others.
-fn describe_single_looks(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSettings) {
-    if comparisons.iter().all(|matched| matched.policy.looks.is_none()) {
-        describe_all(comparisons, settings);
     }
 }
 
@@ -434,11 +394,11 @@ pub(super) fn compare_matched(
 /// withdraws verdicts on latencies that must not be ranked, and notes where the verdicts on
 /// instructions and time disagree.
 pub(super) fn add_to_findings(compared: Vec<JudgedComparison>, findings: &mut AnalysisFindings) {
-    for judged in compared {
-        warnings::add_distinct(&mut findings.warnings, judged.warnings());
-        let metric = &judged.comparison.metric;
-        warnings::add_distinct(&mut findings.warnings, warnings::warn_direction(metric));
-        findings.comparisons.push(judged.comparison);
+    for (comparison, warnings) in compared {
+        warnings::add_distinct(&mut findings.warnings, warnings);
+        let direction = warnings::warn_direction(&comparison.metric);
+        warnings::add_distinct(&mut findings.warnings, direction);
+        findings.comparisons.push(comparison);
     }
     fill_locations(&mut findings.comparisons);
     validity::withdraw_latency_verdicts(&findings.validity, &mut findings.comparisons);
@@ -451,25 +411,38 @@ fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> 
         .iter()
         .filter(|row| row.comparison.withheld.is_none() && !row.has_biased_ratio)
         .collect();
-    JudgedComparison {
-        left_out: count_unbounded(&judged),
-        one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
-        comparison: CandidateComparison {
-            baseline: matched.baseline,
-            candidate: matched.candidate,
-            metric: matched.metric,
-            method: policy.method,
-            confidence: policy.confidence(),
-            delta: policy.delta,
-            threshold: (policy.threshold > 0.0).then_some(policy.threshold),
-            correction: settings.correction,
-            overall: overall_change(&judged, policy.confidence(), settings.seed),
-            is_typical: are_alike(&judged),
-            rows: rows.into_iter().map(|row| row.comparison).collect(),
-            only_baseline: matched.only_baseline,
-            only_candidate: matched.only_candidate,
-        },
+    let mut warnings = Vec::new();
+    let (old, new) = (&matched.baseline, &matched.candidate);
+    if rows.iter().any(|row| row.one_after_the_other) {
+        warnings.push(format!(
+            "'{old}' and '{new}' were measured one after the other, so a drift of the machine \
+             would look like a change."
+        ));
     }
+    let overall = overall_change(&judged, policy.confidence(), settings.seed);
+    let (is_typical, left_out) = (are_alike(&judged), count_unbounded(&judged));
+    if is_typical && overall.is_some() && left_out > 0 {
+        let cases = format_count(left_out, "case", "cases");
+        warnings.push(format!(
+            "The overall change of '{new}' leaves out {cases} without a bounded interval."
+        ));
+    }
+    let comparison = CandidateComparison {
+        baseline: matched.baseline,
+        candidate: matched.candidate,
+        metric: matched.metric,
+        method: policy.method,
+        confidence: policy.confidence(),
+        delta: policy.delta,
+        threshold: (policy.threshold > 0.0).then_some(policy.threshold),
+        correction: settings.correction,
+        overall,
+        is_typical,
+        rows: rows.into_iter().map(|row| row.comparison).collect(),
+        only_baseline: matched.only_baseline,
+        only_candidate: matched.only_candidate,
+    };
+    (comparison, warnings)
 }
 
 fn has_values(runs: &[&Run], metric: &Metric) -> bool {
@@ -580,7 +553,11 @@ fn describe_case(
     names: [&str; 2],
 ) -> CaseRow {
     let seed = policy.seed_for(&case.id);
-    let counts = counts_of(&case.pair, policy);
+    let counts = if policy.counts {
+        ExactCounts::from_runs(&case.pair.baseline, &case.pair.candidate)
+    } else {
+        ExactCounts::TooFew
+    };
     if counts.is_exact() {
         (outcome.change, outcome.p, outcome.error) = (counts.exact_change(), None, None);
     }
@@ -636,15 +613,6 @@ fn describe_case(
         one_after_the_other,
         has_biased_ratio,
         counts,
-    }
-}
-
-/// Compares the values as counts if the metric is a count.
-fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
-    if policy.counts {
-        ExactCounts::from_runs(&pair.baseline, &pair.candidate)
-    } else {
-        ExactCounts::TooFew
     }
 }
 
