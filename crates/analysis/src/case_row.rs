@@ -12,13 +12,15 @@ use crate::policy::{
     most_comparisons,
 };
 use crate::sequential::{DataEnd, SequentialOutcome};
+use crate::summary::estimate_with_interval;
 use crate::warnings::format_count;
 use crate::withheld::WithheldReason;
 use crate::{CaseComparison, NoVerdict, StatisticalMethod, TestingCorrection};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Case, IntervalEstimate, RunValue, Verdict};
-use speedwell_stats::describe::{mean, quantile};
+use speedwell_stats::bootstrap::percentile_interval;
+use speedwell_stats::describe::mean;
 use speedwell_stats::distribution::{chi_squared_upper_tail, normal};
 use std::sync::Arc;
 
@@ -292,8 +294,7 @@ pub(super) fn overall_change(
     let cases: Vec<(f64, f64)> = rows.iter().filter_map(|row| ratio_and_error(row)).collect();
     if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
         let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
-        let value = mean(&logs).exp_m1();
-        return Some(IntervalEstimate { value, low: value, high: value });
+        return Some(estimate_with_interval(mean(&logs).exp_m1(), None));
     }
     if cases.len() < 2 {
         return unbounded_mean(rows);
@@ -315,15 +316,10 @@ pub(super) fn overall_change(
         let noise = normal::quantile(random.random_range(1e-12..1.0));
         (sum + noise * variance.sqrt()) / count
     };
-    let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
-    resamples.sort_unstable_by(f64::total_cmp);
-    let tail = 0.5 * (1.0 - confidence);
+    let resamples = (0..DRAWS).map(|_| resample()).collect();
+    let interval = percentile_interval(resamples, confidence).map(f64::exp_m1);
     let logs: Vec<f64> = cases.iter().map(|(log_ratio, _)| *log_ratio).collect();
-    Some(IntervalEstimate {
-        value: mean(&logs).exp_m1(),
-        low: quantile(&resamples, tail).exp_m1(),
-        high: quantile(&resamples, 1.0 - tail).exp_m1(),
-    })
+    Some(estimate_with_interval(mean(&logs).exp_m1(), Some(interval)))
 }
 
 /// Computes the interval for many cases without resampling. Resampling would give the same

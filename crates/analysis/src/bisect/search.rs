@@ -55,7 +55,7 @@ fn replay_search(state: &BisectObservations) -> (BisectStep, BisectState) {
         progress: BisectState { ends: None, set: (1..state.revisions).collect() },
     };
     let step = match replay.search_range(0, state.revisions - 1) {
-        Ok((ends, parts)) => BisectStep::Answer(BisectAnswer { ends, parts }),
+        Ok(answer) => BisectStep::Answer(answer),
         Err(step) => step,
     };
     (step, replay.progress)
@@ -124,13 +124,12 @@ impl RevisionPair {
 /// Result of measuring two revisions again. The error is a revision that does not run.
 type RemeasuredPair = Result<(ChangeConfirmation, RevisionPair), usize>;
 
+/// What the runs so far show, or the step that is needed to know it.
+type Known<T> = Result<T, BisectStep>;
+
 impl BisectReplay<'_> {
     /// Compares the revisions `low` and `high`, and finds the changes between them.
-    fn search_range(
-        &mut self,
-        low: usize,
-        high: usize,
-    ) -> Result<(EndsComparison, Vec<BisectedChange>), BisectStep> {
+    fn search_range(&mut self, low: usize, high: usize) -> Known<BisectAnswer> {
         let (ends, pair) = self.compare_ends(low, high)?;
         if self.progress.ends.is_none() {
             self.progress.ends = Some(ends);
@@ -141,15 +140,11 @@ impl BisectReplay<'_> {
             }
             _ => Vec::new(),
         };
-        Ok((ends, parts))
+        Ok(BisectAnswer { ends, parts })
     }
 
     /// Tests whether two revisions differ.
-    fn compare_ends(
-        &mut self,
-        low: usize,
-        high: usize,
-    ) -> Result<(EndsComparison, RevisionPair), BisectStep> {
+    fn compare_ends(&mut self, low: usize, high: usize) -> Known<(EndsComparison, RevisionPair)> {
         let mut pair = RevisionPair::default();
         while pair.blocks < END_BLOCKS {
             if let Some(&lost_end) = [low, high].iter().find(|end| self.unusable.contains(end)) {
@@ -184,7 +179,7 @@ impl BisectReplay<'_> {
         (low, high): (usize, usize),
         ends: &EndsComparison,
         pair: RevisionPair,
-    ) -> Result<Vec<BisectedChange>, BisectStep> {
+    ) -> Known<Vec<BisectedChange>> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
@@ -243,7 +238,7 @@ impl BisectReplay<'_> {
         (before, after): (usize, usize),
         (hangs, set): (bool, Vec<usize>),
         [good, bad]: [&[f64]; 2],
-    ) -> Result<Option<Vec<BisectedChange>>, BisectStep> {
+    ) -> Known<Option<Vec<BisectedChange>>> {
         let part = |confirmed| BisectedChange { before, after, set, confirmed };
         if self.slot >= MAX_RUNS {
             return Ok(Some(vec![part(ChangeConfirmation::NotFound)]));
@@ -271,11 +266,11 @@ impl BisectReplay<'_> {
         };
         let mut parts = Vec::new();
         if before > low && !hangs && self.medians_differ(good, &pair.values[0]) {
-            parts = self.search_range(low, before)?.1;
+            parts = self.search_range(low, before)?.parts;
         }
         let insert_index = parts.len();
         if after < high && !hangs && self.medians_differ(&pair.values[1], bad) {
-            parts.extend(self.search_range(after, high)?.1);
+            parts.extend(self.search_range(after, high)?.parts);
         }
         if is_there || parts.is_empty() {
             parts.insert(insert_index, part(confirmed));
@@ -289,7 +284,7 @@ impl BisectReplay<'_> {
         (before, after): (usize, usize),
         hangs: bool,
         is_more: bool,
-    ) -> Result<RemeasuredPair, BisectStep> {
+    ) -> Known<RemeasuredPair> {
         let mut pair = RevisionPair::default();
         loop {
             let outcomes = self.block_outcomes(BisectPhase::Confirm, &[before, after])?;
@@ -331,7 +326,7 @@ impl BisectReplay<'_> {
         &mut self,
         phase: BisectPhase,
         revisions: &[usize],
-    ) -> Result<Vec<(usize, BisectOutcome)>, BisectStep> {
+    ) -> Known<Vec<(usize, BisectOutcome)>> {
         let block = BisectBlock {
             number: self.block,
             first_slot: self.slot,
