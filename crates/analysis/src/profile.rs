@@ -260,7 +260,7 @@ impl<'a> ComparedProfiles<'a> {
     }
 
     fn call_tree(&self) -> CallNode {
-        let mut root = CallTreeBuilder::default();
+        let mut root = CallNode::default();
         let [baseline, candidate] = &self.stacks;
         for (frames, weight) in baseline {
             root.add_stack(frames, |node| node.baseline = node.baseline.saturating_add(*weight));
@@ -268,7 +268,7 @@ impl<'a> ComparedProfiles<'a> {
         for (frames, weight) in candidate {
             root.add_stack(frames, |node| node.candidate = node.candidate.saturating_add(*weight));
         }
-        root.into_node("")
+        root
     }
 }
 
@@ -357,36 +357,22 @@ pub struct CallNode {
     pub children: Vec<CallNode>,
 }
 
-/// A tree under construction.
-#[derive(Default)]
-struct CallTreeBuilder<'a> {
-    baseline: u64,
-    candidate: u64,
-    children: BTreeMap<&'a str, CallTreeBuilder<'a>>,
-}
-
-impl<'a> CallTreeBuilder<'a> {
-    fn add_stack(&mut self, frames: &[&'a str], add: impl Fn(&mut CallTreeBuilder<'a>)) {
+impl CallNode {
+    fn add_stack(&mut self, frames: &[&str], add: impl Fn(&mut CallNode)) {
         let mut node = self;
         add(node);
         for &frame in frames.iter().take(MAX_DEPTH) {
-            node = node.children.entry(frame).or_default();
+            let place = node.children.binary_search_by(|child| child.name.as_str().cmp(frame));
+            let index = place.unwrap_or_else(|index| {
+                let child = CallNode { name: frame.to_owned(), ..CallNode::default() };
+                node.children.insert(index, child);
+                index
+            });
+            node = &mut node.children[index];
             add(node);
         }
     }
 
-    fn into_node(self, name: &str) -> CallNode {
-        let children = self.children.into_iter();
-        CallNode {
-            name: name.to_owned(),
-            baseline: self.baseline,
-            candidate: self.candidate,
-            children: children.map(|(name, child)| child.into_node(name)).collect(),
-        }
-    }
-}
-
-impl CallNode {
     /// Extra cost of the candidate, in the unit of the weights; negative if it costs less.
     pub fn extra_cost(&self) -> f64 {
         self.candidate as f64 - self.baseline as f64

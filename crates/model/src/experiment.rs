@@ -265,8 +265,8 @@ fn is_loaded(kind: GroupKind) -> bool {
 /// Returns the metric with that name, if every group of the kind has it.
 fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
     let listed = kind_metrics(kind).find(|(listed_name, ..)| *listed_name == name);
-    let latency =
-        || (is_loaded(kind) && is_latency(name)).then_some(("ns", MetricDirection::Lower));
+    let is_latency = || name == "latency_mean" || Metric::latency_percent(name).is_some();
+    let latency = || (is_loaded(kind) && is_latency()).then_some(("ns", MetricDirection::Lower));
     let (unit, better) = listed.map(|(_, unit, better)| (unit, better)).or_else(latency)?;
     Some(Metric::new(name, unit, better))
 }
@@ -278,18 +278,6 @@ fn stored_name(kind: GroupKind, name: &str) -> &str {
         "latency_p100" if is_loaded(kind) => "latency_max",
         plain => plain,
     }
-}
-
-/// Whether the metric is a latency: `latency_mean`, `latency_min`, `latency_max`, or a percentile
-/// such as `latency_p50` or `latency_p99_9`.
-fn is_latency(name: &str) -> bool {
-    let Some(statistic) = name.strip_prefix("latency_") else { return false };
-    let percentile = statistic.strip_prefix('p').and_then(|text| {
-        let is_number = text.starts_with(|c: char| c.is_ascii_digit());
-        text.replace('_', ".").parse::<f64>().ok().filter(|_| is_number)
-    });
-    ["mean", "min", "max"].contains(&statistic)
-        || percentile.is_some_and(|p| (0.0..=100.0).contains(&p))
 }
 
 /// Returns the metric names that a hint suggests for groups of this kind.

@@ -13,7 +13,7 @@
 use speedwell_model::experiment::{ExperimentDesign, ReportClaim, SelectedCase};
 use speedwell_model::expression::{BinaryOperator, ClaimExpression, MetricTerm};
 use speedwell_model::load::measurement::LoadRun;
-use speedwell_model::{IntervalEstimate, Run, Session, median};
+use speedwell_model::{IntervalEstimate, Metric, Run, Session, median};
 use speedwell_stats::interval::mean_t;
 
 /// Minimum number of runs for a decision. Sequential designs do not analyze fewer runs either.
@@ -316,15 +316,10 @@ pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
 /// Computes a latency percentile that is not stored as a metric, such as `latency_p66` or
 /// `latency_min`, from the latencies of the run's load.
 fn latency_percentile(run: &Run, metric: &str) -> Option<f64> {
-    let percentile = metric.strip_prefix("latency_")?;
-    let percent: f64 = match percentile.strip_prefix('p') {
-        Some(digits) => digits.replace('_', ".").parse().ok()?,
-        None if percentile == "min" => 0.0,
-        None => return None,
-    };
+    // The maximum is always stored if it is known.
+    let percent = Metric::latency_percent(metric).filter(|_| metric != "latency_max")?;
     let load: LoadRun = serde_json::from_str(run.load.as_deref()?).ok()?;
-    let ppm = (percent * 1e4).round();
-    let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
+    let ppm = (percent * 1e4).round() as u32;
     let time = load.measured.totals.latency.service_times().quantile(ppm)?;
     Some(time.ns as f64)
 }

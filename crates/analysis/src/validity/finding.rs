@@ -91,21 +91,13 @@ pub struct ValidityFinding {
 
 impl ValidityFinding {
     /// A finding about figures that do not measure what their names suggest.
-    pub fn red(
-        check: ValidityCheck,
-        says: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> ValidityFinding {
+    pub fn red(check: ValidityCheck, says: String, remedy: &str) -> ValidityFinding {
         let level = FindingSeverity::Red;
         ValidityFinding { level, ..ValidityFinding::amber(check, says, remedy) }
     }
 
     /// A finding about figures that mean less than they seem to.
-    pub fn amber(
-        check: ValidityCheck,
-        says: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> ValidityFinding {
+    pub fn amber(check: ValidityCheck, says: String, remedy: &str) -> ValidityFinding {
         ValidityFinding {
             check,
             level: FindingSeverity::Amber,
@@ -114,8 +106,8 @@ impl ValidityFinding {
             variants: Vec::new(),
             runs: Vec::new(),
             pairs: Vec::new(),
-            says: says.into(),
-            remedy: remedy.into(),
+            says,
+            remedy: remedy.to_owned(),
         }
     }
 }
