@@ -109,19 +109,13 @@ impl<'a> RequestRecorder<'a> {
         };
         let totals = self.totals_mut(sent.is_warmup);
         let outcomes = &mut totals.outcomes;
-        let outcome = match (is_good_status, is_good_body) {
-            (true, true) => {
-                outcomes.count_ok(summary.status);
-                RequestOutcome::Ok
-            }
-            (false, _) => {
-                outcomes.count_refused_status(summary.status);
-                RequestOutcome::Failed(ErrorClass::Status)
-            }
-            (true, false) => {
-                outcomes.count_failed_assertion(summary.status);
-                RequestOutcome::Failed(ErrorClass::Assertion)
-            }
+        let outcome = if is_good_status && is_good_body {
+            outcomes.count_ok(summary.status);
+            RequestOutcome::Ok
+        } else {
+            let class = if is_good_status { ErrorClass::Assertion } else { ErrorClass::Status };
+            outcomes.count_failed_response(class, summary.status);
+            RequestOutcome::Failed(class)
         };
         outcomes.bytes.body += summary.body_bytes;
         (0..summary.interim).for_each(|_| outcomes.count_interim(summary.interim_status));

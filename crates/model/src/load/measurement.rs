@@ -6,7 +6,7 @@
 
 use crate::Session;
 use crate::load::latency::{
-    AchievedCounts, LoadLatency, OpenVerdict, RequestOutcome, RequestTotals, TimeDistribution,
+    LoadLatency, OpenVerdict, RequestOutcome, RequestTotals, TimeDistribution,
     effective_concurrency,
 };
 use crate::load::outcomes::ErrorClass;
@@ -139,8 +139,7 @@ impl LoadMeasurement {
         let outcomes = &self.totals.outcomes;
         let due = outcomes.attempts();
         let sent = due.saturating_sub(outcomes.count_of("unsent"));
-        let achieved = AchievedCounts { due, sent };
-        Some(OpenVerdict::assess(latency, achieved))
+        Some(OpenVerdict::assess(latency, due, sent))
     }
 }
 

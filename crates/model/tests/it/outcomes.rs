@@ -27,8 +27,8 @@ fn enter(outcomes: &mut OutcomeCounts, event: Event) {
     match event {
         Event::Attempt => outcomes.count_attempt(),
         Event::Ok(code) => outcomes.count_ok(code),
-        Event::Status(code) => outcomes.count_refused_status(code),
-        Event::Assertion(code) => outcomes.count_failed_assertion(code),
+        Event::Status(code) => outcomes.count_failed_response(ErrorClass::Status, code),
+        Event::Assertion(code) => outcomes.count_failed_response(ErrorClass::Assertion, code),
         Event::Reset(code) => outcomes.count_reset_stream(code),
         Event::ResetHttp3(code) => outcomes.count_reset_http3_stream(code),
         Event::Failed(class) => outcomes.count_failed(class),

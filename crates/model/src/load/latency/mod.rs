@@ -14,8 +14,8 @@ pub use distribution::{
 };
 pub use log::{HistogramLogError, HistogramLogRow, LoggedHistogram, read_log, write_log};
 pub use verdict::{
-    AchievedCounts, MIN_ACHIEVED_SHARE, MIN_CONCURRENCY_SHARE, OpenVerdict, TimeRefusal,
-    bounds_agree, effective_concurrency, is_concurrency_short, is_range_too_wide,
+    MIN_ACHIEVED_SHARE, MIN_CONCURRENCY_SHARE, OpenVerdict, TimeRefusal, bounds_agree,
+    effective_concurrency, is_concurrency_short, is_range_too_wide,
 };
 
 use crate::load::outcomes::{ErrorClass, OutcomeCounts, ResponseStats};
@@ -153,18 +153,12 @@ impl LoadLatency {
 
     /// The times of all requests that did not fail.
     pub fn without_failed(&self) -> LoadLatency {
-        match self {
-            LoadLatency::Closed(latency) => LoadLatency::Closed(Box::new(ClosedLatency {
-                requests: latency.requests.without_failed(),
-                connect: latency.connect.clone(),
-            })),
-            LoadLatency::Open(latency) => LoadLatency::Open(Box::new(OpenLatency {
-                requests: latency.requests.without_failed(),
-                lag: latency.lag.clone(),
-                own_lag: latency.own_lag.clone(),
-                connect: latency.connect.clone(),
-            })),
+        let mut remaining = self.clone();
+        match &mut remaining {
+            LoadLatency::Closed(latency) => latency.requests.drop_failed(),
+            LoadLatency::Open(latency) => latency.requests.drop_failed(),
         }
+        remaining
     }
 
     /// Service times of successful responses.
@@ -198,18 +192,6 @@ pub struct ServiceTimes {
     pub first_byte: TimeDistribution,
 }
 
-impl OutcomeSet for ServiceTimes {
-    fn merge(&mut self, other: &ServiceTimes) {
-        self.service.merge(&other.service);
-        self.first_byte.merge(&other.first_byte);
-    }
-
-    fn clear(&mut self) {
-        self.service.clear();
-        self.first_byte.clear();
-    }
-}
-
 impl ServiceTimes {
     fn record(&mut self, outcome: RequestOutcome, times: RequestTimes) {
         record_time(&mut self.service, outcome, times.end_ns.saturating_sub(times.sent_ns));
@@ -239,18 +221,6 @@ impl ClosedLatency {
     pub fn record(&mut self, outcome: RequestOutcome, times: RequestTimes) {
         self.requests.get_or_create(outcome).record(outcome, times);
     }
-
-    /// Adds the latencies of another thread.
-    pub fn merge(&mut self, other: &ClosedLatency) {
-        self.requests.merge(&other.requests);
-        self.connect.merge(&other.connect);
-    }
-
-    /// Clears the times but keeps the allocated memory.
-    pub fn clear(&mut self) {
-        self.requests.clear();
-        self.connect.clear();
-    }
 }
 
 // An open load records service time, response time from the intended start, and lag.
@@ -267,20 +237,6 @@ pub struct OpenTimes {
     /// user could have experienced; empty in older files.
     #[serde(default)]
     pub punctual: TimeDistribution,
-}
-
-impl OutcomeSet for OpenTimes {
-    fn merge(&mut self, other: &OpenTimes) {
-        self.sent.merge(&other.sent);
-        self.response.merge(&other.response);
-        self.punctual.merge(&other.punctual);
-    }
-
-    fn clear(&mut self) {
-        self.sent.clear();
-        self.response.clear();
-        self.punctual.clear();
-    }
 }
 
 /// State of the connection on which a request is sent.
@@ -361,22 +317,6 @@ impl OpenLatency {
         let punctual_ns = age_ns.saturating_sub(intended.own_lag_ns);
         set.punctual.record_lower_bound(punctual_ns);
     }
-
-    /// Adds the latencies of another thread.
-    pub fn merge(&mut self, other: &OpenLatency) {
-        self.requests.merge(&other.requests);
-        self.lag.merge(&other.lag);
-        self.own_lag.merge(&other.own_lag);
-        self.connect.merge(&other.connect);
-    }
-
-    /// Clears the times but keeps the allocated memory.
-    pub fn clear(&mut self) {
-        self.requests.clear();
-        self.lag.clear();
-        self.own_lag.clear();
-        self.connect.clear();
-    }
 }
 
 // Keeps a set of times for each outcome of a request.
@@ -438,14 +378,36 @@ impl RequestOutcome {
     }
 }
 
-/// A set of distributions kept per outcome.
-pub trait OutcomeSet: Default {
-    /// Adds another set.
+/// A set of distributions.
+pub trait TimeSet: Default {
+    /// Adds the set of another thread.
     fn merge(&mut self, other: &Self);
 
     /// Clears the set but keeps the allocated memory.
     fn clear(&mut self);
 }
+
+/// Implements [`TimeSet`] for types, each with its fields.
+macro_rules! time_sets {
+    ($($set:ty: $($field:ident),+;)+) => {$(
+        impl TimeSet for $set {
+            fn merge(&mut self, other: &$set) {
+                $(self.$field.merge(&other.$field);)+
+            }
+
+            fn clear(&mut self) {
+                $(self.$field.clear();)+
+            }
+        }
+    )+};
+}
+
+time_sets!(
+    ServiceTimes: service, first_byte;
+    OpenTimes: sent, response, punctual;
+    ClosedLatency: requests, connect;
+    OpenLatency: requests, lag, own_lag, connect;
+);
 
 /// One set per outcome. The set of successful responses always exists. Every other set is allocated
 /// when its outcome first occurs, so at most once per load.
@@ -454,7 +416,7 @@ pub struct ByOutcome<T> {
     sets: [Option<Box<T>>; OUTCOME_COUNT],
 }
 
-impl<T: OutcomeSet> Default for ByOutcome<T> {
+impl<T: TimeSet> Default for ByOutcome<T> {
     fn default() -> ByOutcome<T> {
         let mut sets = [const { None }; OUTCOME_COUNT];
         sets[RequestOutcome::Ok.outcome_index()] = Some(Box::default());
@@ -462,7 +424,7 @@ impl<T: OutcomeSet> Default for ByOutcome<T> {
     }
 }
 
-impl<T: OutcomeSet> ByOutcome<T> {
+impl<T: TimeSet> ByOutcome<T> {
     /// Returns the set of an outcome, if it occurred.
     pub fn get(&self, outcome: RequestOutcome) -> Option<&T> {
         self.sets[outcome.outcome_index()].as_deref()
@@ -491,18 +453,11 @@ impl<T: OutcomeSet> ByOutcome<T> {
         self.sets[outcome.outcome_index()].get_or_insert_default()
     }
 
-    /// The sets of all outcomes except failures.
-    pub fn without_failed(&self) -> ByOutcome<T>
-    where
-        T: Clone,
-    {
-        let mut remaining = ByOutcome::default();
-        for (outcome, set) in self.iter() {
-            if !matches!(outcome, RequestOutcome::Failed(_)) {
-                *remaining.get_or_create(outcome) = set.clone();
-            }
+    /// Drops the sets of failures.
+    fn drop_failed(&mut self) {
+        for class in ErrorClass::all_classes() {
+            self.sets[RequestOutcome::Failed(class).outcome_index()] = None;
         }
-        remaining
     }
 
     /// Clears every set but keeps the allocated memory.
@@ -532,13 +487,13 @@ impl<'de> Deserialize<'de> for RequestOutcome {
     }
 }
 
-impl<T: OutcomeSet + Serialize> Serialize for ByOutcome<T> {
+impl<T: TimeSet + Serialize> Serialize for ByOutcome<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de, T: OutcomeSet + Deserialize<'de>> Deserialize<'de> for ByOutcome<T> {
+impl<'de, T: TimeSet + Deserialize<'de>> Deserialize<'de> for ByOutcome<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut sets = ByOutcome::default();
         for (outcome, set) in BTreeMap::<RequestOutcome, T>::deserialize(deserializer)? {

@@ -121,29 +121,10 @@ pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
     effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
 }
 
-/// How many requests were due, and how many were sent, by the end of the schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AchievedCounts {
-    /// Due according to the schedule.
-    pub due: u64,
-    /// Sent before the end, on time or late.
-    pub sent: u64,
-}
-
-impl AchievedCounts {
-    /// The fraction of the due requests that was sent; 1 if none was due.
-    pub fn sent_share(self) -> f64 {
-        match self.due {
-            0 => 1.0,
-            due => self.sent as f64 / due as f64,
-        }
-    }
-}
-
 /// Assessment of an open load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenVerdict {
-    /// Fraction of the due requests that was sent.
+    /// Fraction of the due requests that was sent; 1 if none was due.
     pub achieved: f64,
     /// 99th percentile of the generator's own lag, in nanoseconds.
     pub own_lag_p99_ns: u64,
@@ -152,14 +133,15 @@ pub struct OpenVerdict {
 }
 
 impl OpenVerdict {
-    /// Assesses a load.
-    pub fn assess(latency: &OpenLatency, achieved: AchievedCounts) -> OpenVerdict {
+    /// Assesses a load of which `due` requests were due by the end of the schedule, and `sent` of
+    /// them were sent before the end, on time or late.
+    pub fn assess(latency: &OpenLatency, due: u64, sent: u64) -> OpenVerdict {
         let response = latency.requests.merge_all().response;
         let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
         let own = latency.own_lag.quantile(TAIL_PPM).map_or(0, |value| value.ns);
         let allowed_ns = (p99_ns as f64 * MAX_LAG_SHARE) as u64;
         OpenVerdict {
-            achieved: achieved.sent_share(),
+            achieved: if due == 0 { 1.0 } else { sent as f64 / due as f64 },
             own_lag_p99_ns: own,
             own_lag_limit_ns: allowed_ns.max(TOLERATED_LAG_NS),
         }
@@ -173,11 +155,6 @@ impl OpenVerdict {
     /// Whether too few of the due requests were sent. The latency of the others is unknown.
     pub fn is_rate_missed(&self) -> bool {
         self.achieved < MIN_ACHIEVED_SHARE
-    }
-
-    /// Whether the tail of the response time can be reported.
-    pub fn allows_tail(&self) -> bool {
-        !self.is_generator_limited() && !self.is_rate_missed()
     }
 }
 

@@ -103,27 +103,22 @@ impl OutcomeCounts {
         self.codes.count_status(code);
     }
 
-    /// Counts a complete response whose status is a failure.
-    pub fn count_refused_status(&mut self, code: u16) {
-        self.errors.0[ErrorClass::Status.index()] += 1;
-        self.codes.count_status(code);
-    }
-
-    /// Counts a complete response with this status that is not the expected response.
-    pub fn count_failed_assertion(&mut self, code: u16) {
-        self.errors.0[ErrorClass::Assertion.index()] += 1;
+    /// Counts a complete response with this status that is a failure: of the class `Status`, or of
+    /// the class `Assertion` if it is not the expected response.
+    pub fn count_failed_response(&mut self, class: ErrorClass, code: u16) {
+        self.count_failed(class);
         self.codes.count_status(code);
     }
 
     /// Counts an HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
     pub fn count_reset_stream(&mut self, code: u32) {
-        self.errors.0[ErrorClass::H2Reset.index()] += 1;
+        self.count_failed(ErrorClass::H2Reset);
         *self.h2_reset.counter(code).unwrap_or(&mut self.h2_reset_unknown) += 1;
     }
 
     /// Counts an HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
     pub fn count_reset_http3_stream(&mut self, code: u64) {
-        self.errors.0[ErrorClass::H3Reset.index()] += 1;
+        self.count_failed(ErrorClass::H3Reset);
         // HTTP/3 codes have up to 62 bits. A code that exceeds 32 bits is counted as unknown.
         let counter = self.h3_reset.counter(u32::try_from(code).unwrap_or(u32::MAX));
         *counter.unwrap_or(&mut self.h3_reset_unknown) += 1;
@@ -297,40 +292,22 @@ impl OutcomeCounts {
             .sum();
         let lines = &self.connections;
         let settled = lines.opened + lines.failed + lines.pending;
+        let sends = lines.first_sends + lines.reused_sends;
+        let [h2_resets, h3_resets] =
+            [ErrorClass::H2Reset, ErrorClass::H3Reset].map(|class| self.errors(class));
+        let h2_codes = self.h2_reset.total() + self.h2_reset_unknown;
+        let h3_codes = self.h3_reset.total() + self.h3_reset_unknown;
+        let from_100 = self.interim.class_count(1);
+        let excess = self.bytes.body.saturating_sub(self.bytes.received);
         [
             pair("requests attempted", self.attempted, "requests accounted for", ended),
             pair("complete responses", self.ok + answered, "counted statuses", self.codes.total()),
-            pair(
-                "reset streams",
-                self.errors(ErrorClass::H2Reset),
-                "counted reset codes",
-                self.h2_reset.total() + self.h2_reset_unknown,
-            ),
-            pair(
-                "reset HTTP/3 streams",
-                self.errors(ErrorClass::H3Reset),
-                "counted HTTP/3 reset codes",
-                self.h3_reset.total() + self.h3_reset_unknown,
-            ),
-            pair(
-                "interim responses",
-                self.interim.total(),
-                "statuses from 100 to 199",
-                self.interim.class_count(1),
-            ),
+            pair("reset streams", h2_resets, "counted reset codes", h2_codes),
+            pair("reset HTTP/3 streams", h3_resets, "counted HTTP/3 reset codes", h3_codes),
+            pair("interim responses", self.interim.total(), "statuses from 100 to 199", from_100),
             pair("attempts to connect", lines.tried, "connections accounted for", settled),
-            pair(
-                "requests written",
-                lines.sends,
-                "requests on new and used connections",
-                lines.first_sends + lines.reused_sends,
-            ),
-            pair(
-                "body bytes in excess of the bytes received",
-                self.bytes.body.saturating_sub(self.bytes.received),
-                "expected",
-                0,
-            ),
+            pair("requests written", lines.sends, "requests on new and used connections", sends),
+            pair("body bytes in excess of the bytes received", excess, "expected", 0),
         ]
     }
 

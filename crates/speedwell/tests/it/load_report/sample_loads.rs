@@ -110,7 +110,9 @@ impl MadeLoad {
                 *ok_in_time += 1;
                 totals.responses.count_response(14, true, false);
             }
-            RequestOutcome::Failed(ErrorClass::Status) => counts.count_refused_status(500),
+            RequestOutcome::Failed(ErrorClass::Status) => {
+                counts.count_failed_response(ErrorClass::Status, 500)
+            }
             RequestOutcome::Failed(class) => counts.count_failed(class),
             RequestOutcome::Cancelled => counts.cancelled += 1,
             RequestOutcome::Unsent => counts.unsent += 1,
