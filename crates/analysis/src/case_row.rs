@@ -77,13 +77,9 @@ pub(super) fn has_shape_changed(
 ) -> bool {
     let log = |share: f64| share.ln_1p();
     let half = |estimate: &IntervalEstimate| 0.5 * (log(estimate.high) - log(estimate.low));
-    match (typical, mean) {
-        (Some(typical), Some(mean)) => {
-            let apart = (log(mean.value) - log(typical.value)).abs();
-            apart > half(&typical).max(half(&mean)).max(ROUNDING_TOLERANCE)
-        }
-        _ => false,
-    }
+    let (Some(typical), Some(mean)) = (typical, mean) else { return false };
+    let apart = (log(mean.value) - log(typical.value)).abs();
+    apart > half(&typical).max(half(&mean)).max(ROUNDING_TOLERANCE)
 }
 
 /// Notes on one case of a comparison.
@@ -250,24 +246,17 @@ pub(super) fn explain_open_verdict(
 /// after the correction. `None` if it is unknown how much the runs scatter.
 pub(super) fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
-    let outcome = &row.outcome;
-    let runs = row.runs;
     let level_of_one = policy.smallest_p().fewest_runs(level);
     let reachable = level_of_one.max(policy.fewest_runs(level));
-    let in_blocks = |missing: usize| {
-        (missing.max(1).div_ceil(block) * block * policy.unit.runs_per_unit()) as u32
-    };
-    let (precision, change) = row.precision.zip(outcome.change)?;
+    let (precision, change) = row.precision.zip(row.outcome.change)?;
     let runs_for_change = precision
         .runs_for(distance_to_change(change.value, policy.threshold), level)
         .map(|required| required.max(reachable));
     let runs_for_same =
         precision.runs_for(distance_to_same(change.value, policy.delta), policy.alpha);
-    let required = match (runs_for_change, runs_for_same) {
-        (Some(runs_for_change), Some(runs_for_same)) => runs_for_change.min(runs_for_same),
-        (for_change, for_same) => for_change.or(for_same)?,
-    };
-    Some(in_blocks(required.saturating_sub(runs)))
+    let required = runs_for_change.into_iter().chain(runs_for_same).min()?;
+    let missing = required.saturating_sub(row.runs).max(1);
+    Some((missing.div_ceil(block) * block * policy.unit.runs_per_unit()) as u32)
 }
 
 /// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95%

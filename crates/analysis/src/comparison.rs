@@ -518,6 +518,8 @@ pub(super) fn match_cases<'r>(
         } else {
             policy.unit.paired_values([old, new], &metric.name)
         };
+        let mut pair = PairedRuns::new(units_old, units_new, policy.matching);
+        pair.repeats_process = [old, new].concat().iter().any(|run| run.is_repetition());
         let benchmark = &*case.case.benchmark;
         let checkout_files = checkout_files.each_ref().map(|files| files.get(benchmark));
         matched.cases.push(MatchedCase {
@@ -526,8 +528,7 @@ pub(super) fn match_cases<'r>(
             id: case.id.clone(),
             sides: (apart || policy.unit != IndependentUnit::Run)
                 .then(|| [old, new].map(|side| finite_values(side, &metric.name))),
-            pair: PairedRuns::new(units_old, units_new, policy.matching)
-                .with_repetitions([old, new].concat().iter().any(|run| run.is_repetition())),
+            pair,
             alone,
             blocked,
             apart,

@@ -78,21 +78,18 @@ impl GateOutcome {
 
     /// The line that reports the gate.
     pub fn to_line(&self) -> String {
-        let (mut parts, begin) = match self.to_answer() {
-            GateAnswer::Passed => (vec![self.judged.clone()], "gate passed"),
+        let (obstacles, judged) = (&self.obstacles[..], &self.judged);
+        let (begin, parts) = match self.to_answer() {
+            GateAnswer::Passed => ("gate passed", vec![judged.clone()]),
             GateAnswer::Failed => {
-                let failing = self.failing.join(", ");
-                let failed = format!("{failing} of {}", self.judged);
-                let parts = [&[failed], &self.obstacles[..]].concat();
-                (parts, "gate failed")
+                let failed = format!("{} of {judged}", self.failing.join(", "));
+                ("gate failed", [&[failed], obstacles].concat())
             }
             GateAnswer::CannotJudge => {
-                let judged = format!("judged: {}", self.judged);
-                let parts = [&self.obstacles[..], &[judged]].concat();
-                (parts, "gate cannot judge")
+                ("gate cannot judge", [obstacles, &[format!("judged: {judged}")]].concat())
             }
         };
-        parts.extend(self.remarks.iter().cloned());
+        let parts = [&parts[..], &self.remarks].concat();
         format!("{begin}: {}", parts.join("; "))
     }
 }

@@ -127,10 +127,8 @@ impl SequentialDecision {
     /// Takes all looks that the runs have reached, block by block. Events within a block count as
     /// simultaneous, so the order of cases does not matter.
     pub fn take_reached_looks(&mut self, members: &[ReplayMember<'_>]) {
-        let mut events: Vec<MemberEvent<'_>> = Vec::new();
-        for member in members {
-            events.extend(self.pending_events(member));
-        }
+        let mut events: Vec<MemberEvent<'_>> =
+            members.iter().flat_map(|member| self.pending_events(member)).collect();
         events.sort_by_key(|event| event.block);
         for simultaneous in events.chunk_by(|a, b| a.block == b.block) {
             self.take_looks_of_block(simultaneous);

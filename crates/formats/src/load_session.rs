@@ -177,7 +177,7 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         PaceFacts::Closed { .. } => Some(Run::WITH_THINK_TIME),
         PaceFacts::Open { .. } => Some(Run::AT_FIXED_RATE),
     };
-    let non2xx = counts.codes().total() - counts.codes().class_count(2);
+    let non2xx = counts.codes.total() - counts.codes.class_count(2);
     let mut report = LoadReport {
         target: load.url.clone(),
         concurrency: requested.concurrency().map(f64::from),

@@ -526,19 +526,14 @@ const FIGURE_NAMES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
 fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String)> {
     let start = name.len() - name.trim_start().len();
     let name = name.trim();
-    let figure = match (name, is_share) {
-        ("", _) => {
-            return Err((start, format!("missing figure (supported: {FIGURE_NAMES})")));
-        }
-        ("throughput", _) => Some(LoadFigure::Throughput),
-        ("errors", true) => Some(LoadFigure::ErrorShare),
-        ("errors", false) => Some(LoadFigure::ErrorCount),
-        ("ok", true) => Some(LoadFigure::OkShare),
-        ("ok", false) => Some(LoadFigure::OkCount),
-        _ => None,
-    };
-    if let Some(figure) = figure {
-        return Ok(figure);
+    match (name, is_share) {
+        ("", _) => return Err((start, format!("missing figure (supported: {FIGURE_NAMES})"))),
+        ("throughput", _) => return Ok(LoadFigure::Throughput),
+        ("errors", true) => return Ok(LoadFigure::ErrorShare),
+        ("errors", false) => return Ok(LoadFigure::ErrorCount),
+        ("ok", true) => return Ok(LoadFigure::OkShare),
+        ("ok", false) => return Ok(LoadFigure::OkCount),
+        _ => {}
     }
     let is_of = |quantity: &TimedQuantity| {
         let suffix = name.strip_prefix(quantity.name());
@@ -589,31 +584,27 @@ fn parse_limit(figure: LoadFigure, text: &str) -> Result<f64, String> {
     if text.is_empty() {
         return Err("missing limit".to_owned());
     }
-    match figure {
+    if matches!(figure, LoadFigure::Time(..)) && number(text).is_some() {
+        return Err(format!(
+            "the limit has no unit of time (supported: ns, us, ms, s, m and h, as in {text}ms)"
+        ));
+    }
+    let (limit, expected) = match figure {
         LoadFigure::Time(..) => {
-            if number(text).is_some() {
-                return Err(format!(
-                    "the limit has no unit of time (supported: ns, us, ms, s, m and h, as in \
-                     {text}ms)"
-                ));
-            }
-            let duration = parse_duration(text);
-            duration
-                .map(|duration| duration.as_nanos() as f64)
-                .ok_or_else(|| format!("expected a time such as 200ms or 1.5s, found '{text}'"))
+            let ns = parse_duration(text).map(|duration| duration.as_nanos() as f64);
+            (ns, "a time such as 200ms or 1.5s")
         }
         LoadFigure::ErrorShare | LoadFigure::OkShare => {
-            number(text.trim_end_matches('%').trim_end())
-                .filter(|percent| *percent <= 100.0)
-                .map(|percent| percent / 100.0)
-                .ok_or_else(|| format!("expected a percentage from 0 to 100, found '{text}'"))
+            let percent = number(text.trim_end_matches('%').trim_end());
+            let share = percent.filter(|percent| *percent <= 100.0).map(|percent| percent / 100.0);
+            (share, "a percentage from 0 to 100")
         }
-        LoadFigure::Throughput => number(text.strip_suffix("/s").unwrap_or(text))
-            .ok_or_else(|| format!("expected a rate such as 5000, 5k or 5k/s, found '{text}'")),
-        LoadFigure::ErrorCount | LoadFigure::OkCount => {
-            number(text).ok_or_else(|| format!("expected a number or a percentage, found '{text}'"))
+        LoadFigure::Throughput => {
+            (number(text.strip_suffix("/s").unwrap_or(text)), "a rate such as 5000, 5k or 5k/s")
         }
-    }
+        LoadFigure::ErrorCount | LoadFigure::OkCount => (number(text), "a number or a percentage"),
+    };
+    limit.ok_or_else(|| format!("expected {expected}, found '{text}'"))
 }
 
 #[cfg(test)]

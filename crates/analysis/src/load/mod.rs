@@ -128,7 +128,7 @@ pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
 
 impl LoadFindings<'_> {
     /// Quantity and group of requests by which the load is judged.
-    pub fn principal_quantity(&self) -> (TimedQuantity, RequestGroup) {
+    pub fn principal_quantity(&self) -> RequestedTime {
         match self.open {
             Some(_) => (TimedQuantity::Response, RequestGroup::All),
             None => (TimedQuantity::Service, RequestGroup::Ok),
@@ -137,44 +137,33 @@ impl LoadFindings<'_> {
 
     /// Quantile of the principal quantity. `ppm` is the fraction of requests, in millionths.
     pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
-        let (quantity, group) = self.principal_quantity();
-        self.quantile(quantity, group, ppm)
+        self.quantile(self.principal_quantity(), ppm)
     }
 
     /// Quantile of a quantity; `None` if nothing was timed. `ppm` is the fraction of requests, in
     /// millionths.
-    pub fn quantile(
-        &self,
-        quantity: TimedQuantity,
-        group: RequestGroup,
-        ppm: u32,
-    ) -> Option<ReportedTime> {
-        let listed = self.times_of(quantity, group)?.percentile(ppm);
+    pub fn quantile(&self, requested: RequestedTime, ppm: u32) -> Option<ReportedTime> {
+        let listed = self.times_of(requested)?.percentile(ppm);
         listed.or_else(|| {
             let latency = &self.run.measured.totals.latency;
-            let (values, low) = self.trust.values_of(latency, (quantity, group))?;
-            self.trust.quantiles(quantity, &[ppm], values, low).pop()
+            let (values, low) = self.trust.values_of(latency, requested)?;
+            self.trust.quantiles(requested.0, &[ppm], values, low).pop()
         })
     }
 
     /// Histogram of the principal quantity; empty if its times are refused.
     pub fn principal_bins(&self) -> Vec<HistogramBin> {
-        let (quantity, group) = self.principal_quantity();
-        if self.times_of(quantity, group).is_some_and(|times| times.refusal.is_some()) {
+        let principal = self.principal_quantity();
+        if self.times_of(principal).is_some_and(|times| times.refusal.is_some()) {
             return Vec::new();
         }
-        let latency = &self.run.measured.totals.latency;
-        let found = self.trust.values_of(latency, (quantity, group));
+        let found = self.trust.values_of(&self.run.measured.totals.latency, principal);
         found.map_or(Vec::new(), |(values, _)| values.bins().collect())
     }
 
     /// Times of a quantity, if it was timed.
-    pub fn times_of(
-        &self,
-        quantity: TimedQuantity,
-        group: RequestGroup,
-    ) -> Option<&QuantityFindings> {
-        self.times.iter().find(|times| (times.quantity, times.group) == (quantity, group))
+    pub fn times_of(&self, requested: RequestedTime) -> Option<&QuantityFindings> {
+        self.times.iter().find(|times| (times.quantity, times.group) == requested)
     }
 }
 
@@ -242,7 +231,7 @@ fn load_remarks<'a>(findings: &LoadFindings<'a>) -> Vec<LoadRemark<'a>> {
     let measured = &run.measured;
     let (counts, responses) = (&measured.totals.outcomes, &measured.totals.responses);
     let unfinished = ["unsent", "in-flight", "cancelled"].map(|outcome| counts.count_of(outcome));
-    let other_statuses = counts.codes().total() - counts.codes().class_count(2);
+    let other_statuses = counts.codes.total() - counts.codes.class_count(2);
     let accepted = other_statuses.saturating_sub(counts.errors(ErrorClass::Status));
     let has_accepted = accepted > 0 && counts.errors(ErrorClass::Assertion) == 0;
     // If the user requested busy polling, the generator is always busy.
@@ -267,7 +256,7 @@ fn load_remarks<'a>(findings: &LoadFindings<'a>) -> Vec<LoadRemark<'a>> {
         (responses.doubtful_framing > 0).then_some(LoadRemark::DoubtfulFraming),
         (responses.stray_bytes > 0).then_some(LoadRemark::StrayBytes),
         (counts.retries > 0).then_some(LoadRemark::Retried),
-        (counts.interim_codes().total() > 0).then_some(LoadRemark::Interim),
+        (counts.interim_codes.total() > 0).then_some(LoadRemark::Interim),
     ];
     let imbalance = findings.balance.is_err().then_some(LoadRemark::Imbalance);
     let mut remarks: Vec<LoadRemark<'a>> = imbalance.into_iter().collect();
@@ -341,6 +330,9 @@ pub enum RequestGroup {
 }
 
 name_variants!(RequestGroup: Ok = "ok", All = "all");
+
+/// A quantity, and the requests whose times are requested.
+pub type RequestedTime = (TimedQuantity, RequestGroup);
 
 /// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -434,7 +426,7 @@ fn curve_ppm(count: u64) -> Vec<u32> {
 /// The times that may be reported, the principal times first. The principal times of an open load
 /// are the times that users would have waited, whatever the outcome. The principal times of a closed
 /// load are the service times of successful requests.
-const QUANTITIES: [(TimedQuantity, RequestGroup); 7] = [
+const QUANTITIES: [RequestedTime; 7] = [
     (TimedQuantity::Response, RequestGroup::All),
     (TimedQuantity::Response, RequestGroup::Ok),
     (TimedQuantity::Service, RequestGroup::Ok),
@@ -475,7 +467,7 @@ impl GeneratorTrust {
     fn values_of<'a>(
         &'a self,
         latency: &'a LoadLatency,
-        requested: (TimedQuantity, RequestGroup),
+        requested: RequestedTime,
     ) -> Option<BoundedValues<'a>> {
         let all_response = self.open.as_ref().map(|(_, all)| all);
         let response = |times: &'a OpenTimes| (&times.response, times.lower_bounds());
@@ -503,7 +495,7 @@ impl GeneratorTrust {
     fn quantity_findings(
         &self,
         latency: &LoadLatency,
-        requested: (TimedQuantity, RequestGroup),
+        requested: RequestedTime,
     ) -> Option<QuantityFindings> {
         let (values, low) = self.values_of(latency, requested)?;
         let (quantity, group) = requested;

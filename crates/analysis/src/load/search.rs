@@ -188,7 +188,7 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 /// ends, even if the server keeps up: the last request, and those due so late that even the
 /// shortest service time exceeds the remaining time. These requests count as answered.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
-    let service_times = load.times_of(TimedQuantity::Service, RequestGroup::Ok);
+    let service_times = load.times_of((TimedQuantity::Service, RequestGroup::Ok));
     let fastest_s = service_times.map_or(0.0, |times| times.least_ns as f64 / 1e9);
     let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
     let in_time = load.run.measured.ok_in_time as f64;

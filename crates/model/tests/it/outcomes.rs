@@ -198,9 +198,9 @@ fn statuses_are_counted_by_code_and_by_class() {
         outcomes.count_ok(code);
     }
     outcomes.count_interim(103);
-    let codes = outcomes.codes();
+    let codes = &outcomes.codes;
     assert_eq!((codes.count_of(200), codes.class_count(2), codes.class_count(5)), (2, 3, 1));
-    assert_eq!((codes.count_of(103), outcomes.interim_codes().count_of(103)), (0, 1));
+    assert_eq!((codes.count_of(103), outcomes.interim_codes.count_of(103)), (0, 1));
     assert_eq!((codes.count_outside(), codes.total()), (1, 7));
     assert_eq!(outcomes.check_balance(), Ok(()));
     // Interim responses have codes below 200.

@@ -253,7 +253,7 @@ fn requests_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> String
         ),
         LoadRemark::Interim => format!(
             "{} preceded by an interim response (status 100 to 199), which is not counted.",
-            format_count(counts.interim_codes().total() as usize, "response was", "responses were")
+            format_count(counts.interim_codes.total() as usize, "response was", "responses were")
         ),
         _ => String::new(),
     }

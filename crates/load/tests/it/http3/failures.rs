@@ -182,7 +182,7 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
     let server = every_second(Then::Answer(503, Bytes::new()));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("status", 8)]);
-    assert_eq!(measured.totals.outcomes.codes().count_of(503), 8);
+    assert_eq!(measured.totals.outcomes.codes.count_of(503), 8);
 
     let server = every_second(Then::Answer(200, Bytes::from_static(b"poor!")));
     for rule in [BodyRule::Contains(b"oo".to_vec()), BodyRule::Length(4)] {
@@ -209,7 +209,7 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
 fn early_hints_are_interim_and_a_missing_head_is_a_protocol_error() {
     let measured = carry_out(&sixteen(&every_second(Then::Hints)));
     assert_eq!(rows(&measured), [("ok", 16)]);
-    assert_eq!(measured.totals.outcomes.interim_codes().count_of(103), 8);
+    assert_eq!(measured.totals.outcomes.interim_codes.count_of(103), 8);
 
     let measured = carry_out(&sixteen(&every_second(Then::Nothing)));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.protocol", 8)]);

@@ -37,9 +37,12 @@ pub struct OutcomeCounts {
     pub unsent: u64,
     /// Retries. The attempts do not include them.
     pub retries: u64,
+    /// Status codes of complete responses.
     #[serde(rename = "status")]
-    codes: StatusCounts,
-    interim: StatusCounts,
+    pub codes: StatusCounts,
+    /// Status codes of interim responses.
+    #[serde(rename = "interim")]
+    pub interim_codes: StatusCounts,
     h2_reset: ResetCodes,
     /// HTTP/2 streams that were reset with a code that the protocol does not define.
     h2_reset_unknown: u64,
@@ -134,7 +137,7 @@ impl OutcomeCounts {
 
     /// Counts an interim response, with a status of 100 to 199.
     pub fn count_interim(&mut self, code: u16) {
-        self.interim.count_status(code);
+        self.interim_codes.count_status(code);
     }
 
     /// Completes the counts with the number of requests in flight. The number must come from the
@@ -163,16 +166,6 @@ impl OutcomeCounts {
         self.errors.0.iter().sum()
     }
 
-    /// Status codes of complete responses.
-    pub fn codes(&self) -> &StatusCounts {
-        &self.codes
-    }
-
-    /// Status codes of interim responses.
-    pub fn interim_codes(&self) -> &StatusCounts {
-        &self.interim
-    }
-
     /// Adds the counts of another thread or process.
     pub fn merge(&mut self, other: &OutcomeCounts) {
         self.attempted += other.attempted;
@@ -183,7 +176,7 @@ impl OutcomeCounts {
         self.in_flight += other.in_flight;
         self.retries += other.retries;
         self.codes.merge(&other.codes);
-        self.interim.merge(&other.interim);
+        self.interim_codes.merge(&other.interim_codes);
         self.h2_reset.merge(&other.h2_reset);
         self.h2_reset_unknown += other.h2_reset_unknown;
         self.h3_reset.merge(&other.h3_reset);
@@ -297,14 +290,14 @@ impl OutcomeCounts {
             [ErrorClass::H2Reset, ErrorClass::H3Reset].map(|class| self.errors(class));
         let h2_codes = self.h2_reset.total() + self.h2_reset_unknown;
         let h3_codes = self.h3_reset.total() + self.h3_reset_unknown;
-        let from_100 = self.interim.class_count(1);
+        let (interim, from_100) = (self.interim_codes.total(), self.interim_codes.class_count(1));
         let excess = self.bytes.body.saturating_sub(self.bytes.received);
         [
             pair("requests attempted", self.attempted, "requests accounted for", ended),
             pair("complete responses", self.ok + answered, "counted statuses", self.codes.total()),
             pair("reset streams", h2_resets, "counted reset codes", h2_codes),
             pair("reset HTTP/3 streams", h3_resets, "counted HTTP/3 reset codes", h3_codes),
-            pair("interim responses", self.interim.total(), "statuses from 100 to 199", from_100),
+            pair("interim responses", interim, "statuses from 100 to 199", from_100),
             pair("attempts to connect", lines.tried, "connections accounted for", settled),
             pair("requests written", lines.sends, "requests on new and used connections", sends),
             pair("body bytes in excess of the bytes received", excess, "expected", 0),
