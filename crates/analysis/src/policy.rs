@@ -441,10 +441,6 @@ pub fn explain_out_of_reach(
         TestingCorrection::Holm | TestingCorrection::BenjaminiHochberg => comparisons,
         TestingCorrection::None => 1,
     };
-    let sufficient_runs = || {
-        let level = policy.alpha / tests as f64;
-        policy.smallest_p().fewest_runs(level)
-    };
     let smallest = policy.smallest_p().for_runs([runs; 2]);
     // Benjamini-Hochberg finds changes only if at least this many cases change at once.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
@@ -473,7 +469,8 @@ pub fn explain_out_of_reach(
             )
         }
     };
-    Some(format!("{reason}. --{} {} is enough.", unit.plural_noun(), sufficient_runs()))
+    let sufficient_runs = policy.smallest_p().fewest_runs(policy.alpha / tests as f64);
+    Some(format!("{reason}. --{} {sufficient_runs} is enough.", unit.plural_noun()))
 }
 
 /// Converts a fraction to percent, without binary rounding noise.

@@ -293,17 +293,13 @@ struct TakenLook {
 impl ReplayMember<'_> {
     /// Data and rule of a look. Without a sequential design, the only look uses all runs.
     fn look_data(&self, index: usize) -> (ComparedData, LookRule) {
-        match &self.policy.looks {
-            Some(looks) => {
-                let look = looks.design.limits()[index];
-                let rule = LookRule { limit: (&look).into(), is_last: look.is_last };
-                (self.pair.first_runs(look.n), rule)
-            }
-            None => {
-                let rule = LookRule { limit: self.policy.single_limit(), is_last: true };
-                (self.pair.all_runs(), rule)
-            }
-        }
+        let Some(looks) = &self.policy.looks else {
+            let rule = LookRule { limit: self.policy.single_limit(), is_last: true };
+            return (self.pair.all_runs(), rule);
+        };
+        let look = &looks.design.limits()[index];
+        let rule = LookRule { limit: look.into(), is_last: look.is_last };
+        (self.pair.first_runs(look.n), rule)
     }
 }
 

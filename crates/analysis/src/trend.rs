@@ -324,13 +324,8 @@ impl SearchedTrend {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { continue };
             let Some(value) = self.level_estimate(stretch, session_variance) else { continue };
             let by_machine = self.levels_by_machine(stretch, session_variance);
-            self.levels.push(SeriesLevel {
-                first,
-                last,
-                value,
-                by_machine,
-                is_claimed: self.is_searched(),
-            });
+            let is_claimed = self.is_searched();
+            self.levels.push(SeriesLevel { first, last, value, by_machine, is_claimed });
         }
     }
 

@@ -189,7 +189,9 @@ impl MetricDirection {
                 MetricDirection::Lower
             }
             None if is_cost(&normalized) => MetricDirection::Lower,
-            None if is_rate(&normalized) => MetricDirection::Higher,
+            None if without_prefix(&normalized).any(|text| RATES.contains(&text)) => {
+                MetricDirection::Higher
+            }
             _ => MetricDirection::Unknown,
         }
     }
@@ -217,11 +219,6 @@ fn is_work(text: &str) -> bool {
 fn is_cost(text: &str) -> bool {
     let is_size = |text: &str| ["b", "byte", "bytes"].contains(&text);
     is_time(text) || without_prefix(text.trim()).any(is_size)
-}
-
-fn is_rate(text: &str) -> bool {
-    let is_known = |text: &str| RATES.contains(&text);
-    without_prefix(text).any(is_known)
 }
 
 /// For every prefix of [`PREFIXES`] with which `text` starts, yields the rest of `text`.

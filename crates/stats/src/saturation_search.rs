@@ -128,7 +128,7 @@ fn next_higher_level(
         if level.is_spoilt {
             return None;
         }
-        let grew = best.is_none_or(|best| noise.level_change(best, level).is_growth());
+        let grew = best.is_none_or(|best| noise.change_at(best, level, CONFIDENCE).is_growth());
         levels_without_growth = if grew { 0 } else { levels_without_growth + 1 };
         if levels_without_growth >= rules.patience || concurrency >= rules.limit {
             return None;
@@ -298,7 +298,7 @@ fn level_status(
     best: &ConcurrencyLevel,
     noise: &VisitNoise,
 ) -> LevelStatus {
-    let change = noise.level_change(best, level);
+    let change = noise.change_at(best, level, CONFIDENCE);
     match () {
         () if level.concurrency == best.concurrency => LevelStatus::Best,
         // No level had any throughput: all are alike.
@@ -393,11 +393,6 @@ impl VisitNoise {
                 .interval_half_width(variance_factor(from) + variance_factor(to), confidence)
                 .unwrap_or(0.0),
         }
-    }
-
-    /// The change from one level to another, with an interval at the confidence of decisions.
-    fn level_change(&self, from: &ConcurrencyLevel, to: &ConcurrencyLevel) -> LevelChange {
-        self.change_at(from, to, CONFIDENCE)
     }
 }
 

@@ -270,21 +270,22 @@ pub type AdjustPValues = fn(&[f64]) -> Vec<f64>;
 pub struct ComparisonFamily {
     alpha: f64,
     adjust: AdjustPValues,
-    p: Vec<f64>,
+    /// The smallest p value of each member so far; 1 before its first look.
+    pub p_values: Vec<f64>,
     is_open: Vec<bool>,
 }
 
 impl ComparisonFamily {
     /// Creates an empty family with error rate `alpha` and correction `adjust`.
     pub fn new(alpha: f64, adjust: AdjustPValues) -> ComparisonFamily {
-        ComparisonFamily { alpha, adjust, p: Vec::new(), is_open: Vec::new() }
+        ComparisonFamily { alpha, adjust, p_values: Vec::new(), is_open: Vec::new() }
     }
 
     /// Adds a member without looks and returns its number.
     pub fn add_member(&mut self) -> usize {
-        self.p.push(1.0);
+        self.p_values.push(1.0);
         self.is_open.push(true);
-        self.p.len() - 1
+        self.p_values.len() - 1
     }
 
     /// Records the p value of an open member's latest look, and returns whether this value is the
@@ -294,16 +295,11 @@ impl ComparisonFamily {
     /// looks, like the p values of [`RepeatedP`]: under the null hypothesis, their minimum is at
     /// most x with a probability of at most x.
     pub fn update_p(&mut self, member: usize, p: f64) -> bool {
-        let is_smallest = self.is_open[member] && p < self.p[member];
+        let is_smallest = self.is_open[member] && p < self.p_values[member];
         if is_smallest {
-            self.p[member] = p;
+            self.p_values[member] = p;
         }
         is_smallest
-    }
-
-    /// The smallest p value of each member so far; 1 before its first look.
-    pub fn p_values(&self) -> &[f64] {
-        &self.p
     }
 
     /// Ends a member for a reason other than the correction, which continues to use the member's p
@@ -322,11 +318,11 @@ impl ComparisonFamily {
     /// Members that do not survive never help others to survive: the result would be the same if
     /// their p values were 1.
     pub fn settle_survivors(&mut self) -> Vec<usize> {
-        let adjusted = (self.adjust)(&self.p);
+        let adjusted = (self.adjust)(&self.p_values);
         let survives = |&member: &usize| {
             self.is_open[member] && survives_correction(adjusted[member], self.alpha)
         };
-        let members: Vec<usize> = (0..self.p.len()).filter(survives).collect();
+        let members: Vec<usize> = (0..self.p_values.len()).filter(survives).collect();
         members.iter().for_each(|&member| self.end_member(member));
         members
     }
@@ -594,7 +590,7 @@ mod tests {
         assert!(family.settle_survivors().is_empty(), "the limit of one of three is .0167");
         assert!(!family.update_p(0, 0.4) && family.update_p(1, 0.03));
         assert_eq!(family.settle_survivors(), [0, 1]);
-        assert_eq!(family.p_values(), [0.02, 0.03, 1.0]);
+        assert_eq!(family.p_values, [0.02, 0.03, 1.0]);
         assert!(!family.update_p(0, 0.001), "it has ended");
     }
 

@@ -426,12 +426,11 @@ impl BisectObservations {
 
     /// Values of a revision, in execution order.
     pub fn values_of_revision(&self, revision: usize) -> Vec<f64> {
-        let measured = self.slots.values().filter(|(owner, _)| *owner == revision);
-        let value = |(_, outcome): &(usize, BisectOutcome)| match outcome {
-            BisectOutcome::Value(value) => Some(*value),
-            BisectOutcome::Hung | BisectOutcome::Failed => None,
+        let value = |(measured, outcome): &(usize, BisectOutcome)| match outcome {
+            BisectOutcome::Value(value) if *measured == revision => Some(*value),
+            _ => None,
         };
-        measured.filter_map(value).collect()
+        self.slots.values().filter_map(value).collect()
     }
 }
 

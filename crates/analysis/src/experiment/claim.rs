@@ -178,10 +178,8 @@ impl ClaimRow<'_> {
     }
 
     fn values_of(&self, term: &MetricTerm) -> &[f64] {
-        match self.values.iter().find(|(known, _)| *known == term) {
-            Some((_, values)) => values,
-            None => &[],
-        }
+        let known = self.values.iter().find(|(known, _)| *known == term);
+        known.map_or(&[][..], |(_, values)| values)
     }
 
     /// Evaluates one comparison.

@@ -145,13 +145,9 @@ fn rate_refused_at(tries: &[RateAttempt]) -> Option<f64> {
 
 /// Rate of a load with a single constant rate.
 fn constant_rate(run: &LoadRun) -> Option<f64> {
-    match &run.requested.pace {
-        PaceFacts::Open { stages, .. } => match &stages[..] {
-            [stage] if stage.from_per_s == stage.to_per_s => Some(stage.to_per_s),
-            _ => None,
-        },
-        PaceFacts::Closed { .. } => None,
-    }
+    let PaceFacts::Open { stages, .. } = &run.requested.pace else { return None };
+    let [stage] = &stages[..] else { return None };
+    (stage.from_per_s == stage.to_per_s).then_some(stage.to_per_s)
 }
 
 /// Converts an open load at a constant rate to an attempt; `None` for other loads and for loads

@@ -102,7 +102,7 @@ impl<'s> CheckedCells<'s> {
                 cells.add_cell(session, &case.case, name, runs, facts);
             }
         }
-        cells.name_cases();
+        cells.names = short_names(&cells.first_cases());
         cells
     }
 
@@ -126,7 +126,7 @@ impl<'s> CheckedCells<'s> {
             case_order.entry(cell.case.clone()).or_insert(next);
         }
         cells.cells.sort_by_key(|cell| case_order[&cell.case]);
-        cells.name_cases();
+        cells.names = short_names(&cells.first_cases());
         cells
     }
 
@@ -184,10 +184,6 @@ impl<'s> CheckedCells<'s> {
             generator,
             runs,
         });
-    }
-
-    fn name_cases(&mut self) {
-        self.names = short_names(&self.first_cases());
     }
 
     /// The load generators of all cells, without duplicates.

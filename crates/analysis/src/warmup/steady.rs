@@ -16,7 +16,7 @@
 use crate::summary::finite_or_none;
 use speedwell_model::{SteadyRule, name_variants};
 use speedwell_stats::changepoint::find_segments;
-use speedwell_stats::describe::{mad, median, quantile};
+use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median, quantile};
 use std::ops::Range;
 
 /// Class of a series.
@@ -94,9 +94,6 @@ const NEIGHBORS: usize = 5;
 const MIN_SPIKE: f64 = 0.05;
 /// Minimum distance of a spike from its neighbors, in standard deviations of the neighbors.
 const SPIKE_DEVIATIONS: f64 = 6.0;
-/// Ratio of the standard deviation to the median absolute deviation, for normally
-/// distributed values.
-const MAD_TO_DEVIATION: f64 = 1.4826;
 /// If the noise between points is above this, changes of a few percent cannot be detected.
 const MAX_NOISE: f64 = 0.10;
 /// Logarithms further than this from the median are clipped to this distance, so that one stalled
@@ -224,7 +221,8 @@ impl SmoothedSeries {
         for (index, log) in logs.iter_mut().enumerate() {
             let end = (index + NEIGHBORS + 1).min(raw.len());
             let neighborhood = &raw[index.saturating_sub(NEIGHBORS)..end];
-            let (middle, deviation) = (median(neighborhood), MAD_TO_DEVIATION * mad(neighborhood));
+            let (middle, deviation) =
+                (median(neighborhood), NORMAL_CONSISTENCY * mad(neighborhood));
             if (*log - middle).abs() > MIN_SPIKE.max(SPIKE_DEVIATIONS * deviation) {
                 *log = middle;
                 spikes.push(index);
@@ -238,7 +236,7 @@ impl SmoothedSeries {
         SmoothedSeries {
             logs,
             spikes,
-            noise: finite_or_none(MAD_TO_DEVIATION * median(&steps) / 2f64.sqrt()).unwrap_or(0.0),
+            noise: finite_or_none(NORMAL_CONSISTENCY * median(&steps) / 2f64.sqrt()).unwrap_or(0.0),
         }
     }
 

@@ -326,7 +326,7 @@ fn follow_sequential(cases: &[FamilyCase], adjust: AdjustPValues) -> (Vec<bool>,
             }
         }
     }
-    (called_different(family.p_values(), adjust), runs)
+    (called_different(&family.p_values, adjust), runs)
 }
 
 fn follow_fixed(cases: &[FamilyCase], adjust: AdjustPValues) -> Vec<bool> {

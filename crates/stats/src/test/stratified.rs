@@ -159,23 +159,13 @@ impl ShiftSteps {
         ShiftSteps(steps)
     }
 
-    /// Returns a shift between the step of this index and the one before it.
-    fn shift_before(&self, index: usize) -> f64 {
-        match (index.checked_sub(1), self.0.get(index)) {
-            (None, Some(next)) => next - 1.0,
-            (Some(last), Some(next)) => 0.5 * (self.0[last] + next),
-            (Some(last), None) => self.0[last] + 1.0,
-            (None, None) => 0.0,
-        }
-    }
-
     /// Counts the gaps between steps that satisfy `is_first`. These gaps must precede all other
     /// gaps.
     fn count_first(&self, is_first: impl Fn(f64) -> bool) -> usize {
         let (mut low, mut high) = (0, self.0.len() + 1);
         while low < high {
             let middle = low.midpoint(high);
-            if is_first(self.shift_before(middle)) {
+            if is_first(shift_before(&self.0, middle)) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -201,6 +191,16 @@ impl ShiftSteps {
             return f64::INFINITY;
         };
         if rejected(step) { step - RESOLUTION } else { step }
+    }
+}
+
+/// Returns a shift between the step of this index and the one before it.
+pub(super) fn shift_before(steps: &[f64], index: usize) -> f64 {
+    match (index.checked_sub(1), steps.get(index)) {
+        (None, Some(next)) => next - 1.0,
+        (Some(last), Some(next)) => 0.5 * (steps[last] + next),
+        (Some(last), None) => steps[last] + 1.0,
+        (None, None) => 0.0,
     }
 }
 
