@@ -29,7 +29,7 @@ use crate::sequential::{
 };
 use crate::session::{
     SessionTally, baseline_index, folded_sides, layout_sentences, note_folded,
-    report_unknown_metrics, requested_metrics, warn_other_baseline,
+    report_unknown_metrics, requested_baseline, requested_metrics, warn_other_baseline,
 };
 use crate::summary::{finite_or_none, summarize_grid};
 use crate::validity::{self, PartChecker};
@@ -156,7 +156,8 @@ impl<'a> SessionCollector<'a> {
         let summaries = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
         self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
         self.folded.extend(folded_sides(part));
-        if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
+        let requested = requested_baseline(self.session, self.settings);
+        if let Some(baseline) = baseline_index(requested, &grid.variants) {
             let mut matched = self.match_part(&grid, baseline);
             // With a sequential test, the evidence of one case depends on the others. Otherwise,
             // describing the cases early frees most of their data.
@@ -236,7 +237,8 @@ impl<'a> SessionCollector<'a> {
             }
         }
         let warnings = &mut findings.warnings;
-        warnings.extend(warn_other_baseline(session, &self.variants, settings));
+        let requested = requested_baseline(session, settings);
+        warnings.extend(warn_other_baseline(requested, &self.variants));
         if self.variants.len() > 1 {
             warnings::add_distinct(warnings, warnings::warn_order(session.design.order));
             warnings::add_distinct(warnings, warnings::warn_method(settings, self.policy));

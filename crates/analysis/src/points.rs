@@ -110,6 +110,9 @@ fn series_point(
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let spread = NORMAL_CONSISTENCY * mad(&logs);
     let worktree = variant.and_then(|variant| variant.worktree.as_ref());
+    // The digest is recorded for the whole session or else for the variant.
+    let file_digest = session.design.work.get(benchmark);
+    let digest = file_digest.or_else(|| variant?.work.get(benchmark));
     Some(HistoryPoint {
         value,
         interval: median_binomial(&values, CONFIDENCE).map(|ends| (ends.low, ends.high)),
@@ -120,18 +123,8 @@ fn series_point(
             Some(worktree) => worktree.changes.is_some(),
             None => session.origin.as_ref().is_some_and(|origin| origin.dirty.is_some()),
         },
-        benchmark_digest: work_digest(session, variant, benchmark).cloned(),
+        benchmark_digest: digest.cloned(),
     })
-}
-
-/// Digest of the benchmark's source, as recorded for the whole session or else for the variant.
-fn work_digest<'s>(
-    session: &'s Session,
-    variant: Option<&'s Variant>,
-    benchmark: &str,
-) -> Option<&'s String> {
-    let file_digest = session.design.work.get(benchmark);
-    file_digest.or_else(|| variant?.work.get(benchmark))
 }
 
 /// Name of the variant in a series. A session of one variant, or of revisions of the same program,

@@ -121,7 +121,7 @@ impl JudgingPolicy {
             },
             counts: design.counting.is_some(),
             threshold: threshold.unwrap_or(0.0),
-            looks: SequentialLooks::from_stopping(&design.stopping, alpha, runs, unit),
+            looks: SequentialLooks::from_design(design, alpha, unit),
             seed: design.seed,
         }
     }
@@ -210,13 +210,13 @@ impl JudgingPolicy {
 impl SequentialLooks {
     /// Rounds looks up to complete blocks, and drops looks with fewer than [`MINIMUM_PER_SIDE`]
     /// units per side. Returns `None` for a fixed number of runs and for invalid looks.
-    fn from_stopping(
-        stopping: &StoppingDesign,
+    fn from_design(
+        design: &SessionDesign,
         alpha: f64,
-        runs_per_block: usize,
         unit: IndependentUnit,
     ) -> Option<SequentialLooks> {
-        let StoppingDesign::Sequential { looks, .. } = stopping else { return None };
+        let StoppingDesign::Sequential { looks, .. } = &design.stopping else { return None };
+        let runs_per_block = design.runs_per_block.max(1) as usize;
         let units = |runs: &u32| *runs as usize / unit.runs_per_unit();
         let round_up_to_blocks = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
         let mut looks: Vec<usize> = looks.iter().map(round_up_to_blocks).collect();

@@ -132,29 +132,22 @@ pub(super) fn unknown_metric_message(session: &Session, name: &str) -> String {
 }
 
 /// Name of the baseline that the user or the design requests.
-fn requested_baseline<'s>(session: &'s Session, settings: &'s AnalysisSettings) -> &'s str {
+pub(super) fn requested_baseline<'s>(
+    session: &'s Session,
+    settings: &'s AnalysisSettings,
+) -> &'s str {
     let requested = settings.baseline.as_deref();
     requested.unwrap_or(&session.design.baseline)
 }
 
 /// Index of the baseline; `None` without variants.
-pub(super) fn baseline_index(
-    session: &Session,
-    variants: &[Arc<str>],
-    settings: &AnalysisSettings,
-) -> Option<usize> {
-    let requested = requested_baseline(session, settings);
+pub(super) fn baseline_index(requested: &str, variants: &[Arc<str>]) -> Option<usize> {
     let index = variants.iter().position(|name| **name == *requested);
     index.or((!variants.is_empty()).then_some(0))
 }
 
 /// Warns if the requested baseline does not exist and another variant is used instead.
-pub(super) fn warn_other_baseline(
-    session: &Session,
-    variants: &[Arc<str>],
-    settings: &AnalysisSettings,
-) -> Option<String> {
-    let requested = requested_baseline(session, settings);
+pub(super) fn warn_other_baseline(requested: &str, variants: &[Arc<str>]) -> Option<String> {
     let [first, _, ..] = variants else { return None };
     let is_known = variants.iter().any(|name| **name == *requested);
     (!is_known).then(|| format!("Unknown variant '{requested}'; '{first}' is the baseline."))

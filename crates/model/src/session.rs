@@ -245,15 +245,11 @@ impl Default for SessionDesign {
 
 impl SessionDesign {
     /// A design with one run of each variant per block and defaults for the rest.
-    pub fn new(
-        order: RunOrder,
-        stopping: StoppingDesign,
-        baseline: impl Into<String>,
-    ) -> SessionDesign {
+    pub fn new(order: RunOrder, stopping: StoppingDesign, baseline: &str) -> SessionDesign {
         SessionDesign {
             order,
             stopping,
-            baseline: baseline.into(),
+            baseline: baseline.to_owned(),
             seed: 0,
             runs_per_block: 1,
             threshold: None,

@@ -72,36 +72,30 @@ pub fn check_claims(
     experiment: &ExperimentDesign,
     confidence: f64,
 ) -> Vec<ClaimFound> {
-    let check = |claim| check_claim(session, experiment, confidence, claim);
+    let check = |claim: &ReportClaim| {
+        let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
+        let strict = bonferroni_confidence(confidence, atoms);
+        let yes = if is_conjunction(&claim.expression) { confidence } else { strict };
+        let mut parts = Vec::new();
+        let mut all_hold = ClaimAnswer::Yes;
+        for row in &claim.rows {
+            let terms = claim.expression.terms().into_iter().zip(row);
+            let mut checker = ClaimRow {
+                session,
+                experiment,
+                confidence,
+                levels: AnswerConfidence { yes, no: strict },
+                case: (claim.rows.len() > 1).then(|| case_of_row(experiment, row)).flatten(),
+                values: terms
+                    .map(|(term, case)| (term, term_values(session, experiment, term, case)))
+                    .collect(),
+                parts: &mut parts,
+            };
+            all_hold = all_hold.min(checker.evaluate(&claim.expression));
+        }
+        ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
+    };
     experiment.claims.iter().map(check).collect()
-}
-
-fn check_claim(
-    session: &Session,
-    experiment: &ExperimentDesign,
-    confidence: f64,
-    claim: &ReportClaim,
-) -> ClaimFound {
-    let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
-    let strict = bonferroni_confidence(confidence, atoms);
-    let yes = if is_conjunction(&claim.expression) { confidence } else { strict };
-    let levels = AnswerConfidence { yes, no: strict };
-    let mut parts = Vec::new();
-    let mut all_hold = ClaimAnswer::Yes;
-    for row in &claim.rows {
-        let values = |(term, selected)| (term, term_values(session, experiment, term, selected));
-        let mut checker = ClaimRow {
-            session,
-            experiment,
-            confidence,
-            levels,
-            case: (claim.rows.len() > 1).then(|| case_of_row(experiment, row)).flatten(),
-            values: claim.expression.terms().into_iter().zip(row).map(values).collect(),
-            parts: &mut parts,
-        };
-        all_hold = all_hold.min(checker.evaluate(&claim.expression));
-    }
-    ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
 }
 
 /// Case that a row is about.

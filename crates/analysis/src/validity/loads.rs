@@ -398,15 +398,14 @@ fn load_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
         run.value_of("latency_mean").is_some()
             && requests_of(run).is_some_and(|requests| requests < requested)
     };
-    let mut findings = Vec::new();
     let too_few = |run: &Run| requests_of(run).filter(|_| is_too_short(run));
     let (requests, runs) = cell.known_figures(too_few);
-    if let Some(requests) = requests.first() {
-        let message =
-            format!("{requests} requests cannot keep {requested} in flight{}.", in_runs(&runs));
-        let finding = ValidityFinding::amber(check, message, TOO_FEW);
-        findings.push(finding.in_cell(cells, cell, runs));
-    }
+    let message = format!(
+        "{} requests cannot keep {requested} in flight{}.",
+        requests.first().copied().unwrap_or_default(),
+        in_runs(&runs)
+    );
+    let short = ValidityFinding::amber(check, message, TOO_FEW).in_cell(cells, cell, runs);
     let in_flight_if = |deviates: &dyn Fn(RoundedFigure) -> bool, run: &Run| {
         let figure = cells.in_flight(run)?;
         deviates(figure).then_some(figure.value)
@@ -414,27 +413,22 @@ fn load_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
     let is_lighter = |figure: RoundedFigure| figure.high < requested * MIN_CONCURRENCY_SHARE;
     let (values, runs) =
         cell.known_figures(|run| in_flight_if(&is_lighter, run).filter(|_| !is_too_short(run)));
-    if !runs.is_empty() {
-        let message = format!(
-            "Only {} of {requested} requests were in flight{} (rate times mean latency).",
-            format_span(&values),
-            in_runs(&runs)
-        );
-        let finding = ValidityFinding::amber(check, message, REMEDY);
-        findings.push(finding.in_cell(cells, cell, runs));
-    }
+    let message = format!(
+        "Only {} of {requested} requests were in flight{} (rate times mean latency).",
+        format_span(&values),
+        in_runs(&runs)
+    );
+    let lighter = ValidityFinding::amber(check, message, REMEDY).in_cell(cells, cell, runs);
     let is_heavier = |figure: RoundedFigure| figure.low > requested * MAX_CONCURRENCY_SHARE;
     let (values, runs) = cell.known_figures(|run| in_flight_if(&is_heavier, run));
-    if !runs.is_empty() {
-        let message = format!(
-            "Rate times mean latency gives {} requests in flight{}, more than the {requested} that were configured.",
-            format_span(&values),
-            in_runs(&runs)
-        );
-        let finding = ValidityFinding::red(check, message, CONTRADICTION);
-        findings.push(finding.in_cell(cells, cell, runs));
-    }
-    findings
+    let message = format!(
+        "Rate times mean latency gives {} requests in flight{}, more than the {requested} that were configured.",
+        format_span(&values),
+        in_runs(&runs)
+    );
+    let heavier = ValidityFinding::red(check, message, CONTRADICTION).in_cell(cells, cell, runs);
+    let findings = [short, lighter, heavier].into_iter();
+    findings.filter(|finding| !finding.runs.is_empty()).collect()
 }
 
 #[cfg(test)]
