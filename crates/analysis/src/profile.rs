@@ -64,25 +64,24 @@ pub struct ProfiledSides {
 /// recorded. Skips pairs in which a side has no recording.
 pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
     let cases = distinct_items(session.profiles.iter().map(|recording| &recording.case));
-    let profiles_of_case = |case: &Case| -> Vec<CaseProfile> {
-        let side = |variant: &str| {
-            let is_of_variant = |recording: &&ProfileRecording| {
-                recording.case == *case && recording.variant == variant
-            };
-            session.profiles.iter().find(is_of_variant)
-        };
-        let profiles = pairs.iter().filter_map(|(baseline, candidate)| {
-            let (old, new) = (side(baseline)?, side(candidate)?);
-            Some(CaseProfile {
-                case: case.clone(),
-                baseline: baseline.clone(),
-                candidate: candidate.clone(),
-                sides: profiled_sides(old, new).map(Box::new),
-            })
-        });
-        profiles.collect()
+    let side = |case: &Case, variant: &str| {
+        let mut recordings = session.profiles.iter();
+        recordings.find(|recording| recording.case == *case && recording.variant == variant)
     };
-    cases.into_iter().flat_map(profiles_of_case).collect()
+    let mut profiles = Vec::new();
+    for case in cases {
+        for (baseline, candidate) in pairs {
+            if let (Some(old), Some(new)) = (side(case, baseline), side(case, candidate)) {
+                profiles.push(CaseProfile {
+                    case: case.clone(),
+                    baseline: baseline.clone(),
+                    candidate: candidate.clone(),
+                    sides: profiled_sides(old, new).map(Box::new),
+                });
+            }
+        }
+    }
+    profiles
 }
 
 fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<ProfiledSides, String> {

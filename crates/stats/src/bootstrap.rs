@@ -34,7 +34,8 @@ pub fn ratio_of_means(
     let mut in_order = observations.to_vec();
     in_order.sort_by_key(|observation| observation.block);
     let blocks = in_order.chunk_by(|a, b| a.block == b.block).map(ResampleTotals::add_up);
-    let blocks: Vec<ResampleTotals> = blocks.filter(ResampleTotals::has_both_sides).collect();
+    let has_both_sides = |totals: &ResampleTotals| totals.baseline.1 > 0 && totals.candidate.1 > 0;
+    let blocks: Vec<ResampleTotals> = blocks.filter(has_both_sides).collect();
     if blocks.is_empty() {
         return None;
     }
@@ -107,10 +108,6 @@ impl ResampleTotals {
             side.1 += 1;
         }
         totals
-    }
-
-    fn has_both_sides(&self) -> bool {
-        self.baseline.1 > 0 && self.candidate.1 > 0
     }
 
     fn plus(self, other: &ResampleTotals) -> ResampleTotals {

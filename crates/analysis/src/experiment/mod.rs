@@ -126,7 +126,8 @@ pub fn analyze_experiment(
     for metric in findings.groups.iter().flat_map(|group| &group.metrics) {
         warnings::add_distinct(&mut findings.warnings, metric.findings.warnings.clone());
     }
-    findings.validity = check_validity(session, experiment, &findings.groups);
+    findings.validity =
+        validity::check_session(session, &known_facts(experiment, &findings.groups));
     for metric in findings.groups.iter_mut().flat_map(|group| &mut group.metrics) {
         validity::withdraw_latency_verdicts(&findings.validity, &mut metric.findings.comparisons);
     }
@@ -180,14 +181,13 @@ fn complete_settings(
     }
 }
 
-/// Checks the validity of the figures of an experiment and returns the findings, most severe first.
-fn check_validity(
-    session: &Session,
-    experiment: &ExperimentDesign,
-    groups: &[GroupFindings],
-) -> Vec<ValidityFinding> {
-    let mut facts =
-        KnownFacts { control: groups.iter().find_map(control_comparison), ..KnownFacts::default() };
+/// Facts for the checks of validity that only the definition file and the findings contain.
+fn known_facts<'a>(experiment: &ExperimentDesign, groups: &'a [GroupFindings]) -> KnownFacts<'a> {
+    let headlines = groups.iter().filter_map(|group| group.metrics.first());
+    let mut comparisons = headlines.flat_map(|metric| &metric.findings.comparisons);
+    // The control compares a variant with itself.
+    let control = comparisons.find(|comparison| is_repetition(&comparison.candidate));
+    let mut facts = KnownFacts { control, ..KnownFacts::default() };
     let loads =
         experiment.groups.iter().flat_map(|group| group.cases.iter().zip(&group.expected_loads));
     for (case, expected) in loads {
@@ -196,14 +196,7 @@ fn check_validity(
             facts.sizes_may_differ.push(case.id());
         }
     }
-    validity::check_session(session, &facts)
-}
-
-/// First comparison of a variant with itself.
-fn control_comparison(group: &GroupFindings) -> Option<&CandidateComparison> {
-    let first = group.metrics.first()?;
-    let mut comparisons = first.findings.comparisons.iter();
-    comparisons.find(|comparison| is_repetition(&comparison.candidate))
+    facts
 }
 
 /// Approximate duration in seconds of a load whose profile is recorded. The number of requests is
@@ -232,32 +225,21 @@ pub fn wanted_profiles(
         .filter(|group| group.kind != GroupKind::Function)
         .flat_map(|group| group.cases.iter().map(move |case| (group, case)));
     let profiles = cases.flat_map(|(group, case)| {
-        let pairs = profile.pairs.iter();
-        let selected =
-            pairs.filter(move |pair| is_selected(&profile.when, findings, group, case, pair));
+        let is_selected = move |pair: &&(String, String)| match &profile.when {
+            ProfileCondition::Always => true,
+            ProfileCondition::Never => false,
+            ProfileCondition::Verdict { verdict, equal } => {
+                let found = headline_verdict(findings, &group.name, case, pair);
+                (found.unwrap_or(Verdict::Unclear) == *verdict) == *equal
+            }
+            ProfileCondition::Cases(filters) => {
+                filters.iter().any(|filter| filter_matches(filter, &group.name, case))
+            }
+        };
+        let selected = profile.pairs.iter().filter(is_selected);
         selected.map(move |pair| WantedProfile { case: case.clone(), pair: pair.clone() })
     });
     profiles.collect()
-}
-
-fn is_selected(
-    condition: &ProfileCondition,
-    findings: &ExperimentFindings,
-    group: &BenchmarkGroup,
-    case: &Case,
-    pair: &(String, String),
-) -> bool {
-    match condition {
-        ProfileCondition::Always => true,
-        ProfileCondition::Never => false,
-        ProfileCondition::Verdict { verdict, equal } => {
-            let found = headline_verdict(findings, &group.name, case, pair);
-            (found.unwrap_or(Verdict::Unclear) == *verdict) == *equal
-        }
-        ProfileCondition::Cases(filters) => {
-            filters.iter().any(|filter| filter_matches(filter, &group.name, case))
-        }
-    }
 }
 
 /// Verdict on the headline metric; `None` if there is no comparison.

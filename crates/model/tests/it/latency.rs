@@ -163,13 +163,22 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
     assert_eq!(twice.requests.merge_all().response.count(), 8);
 }
 
+fn row<'a>(
+    tag: &str,
+    start_ns: u64,
+    length_ns: u64,
+    times: &'a TimeDistribution,
+) -> HistogramLogRow<'a> {
+    HistogramLogRow { tag: tag.to_owned(), start_ns, length_ns, times }
+}
+
 #[test]
 fn a_log_is_read_back_as_it_was_written() {
     let times = record_values(&values(5000));
     let lag = TimeDistribution::default();
     let rows = [
-        HistogramLogRow::new("service/ok".into(), 0, 1_000_000_000, &times),
-        HistogramLogRow::new("lag/all".into(), 1_000_000_000, 500_000_000, &lag),
+        row("service/ok", 0, 1_000_000_000, &times),
+        row("lag/all", 1_000_000_000, 500_000_000, &lag),
     ];
     let text = write_log(1_700_000_000_000, &rows).unwrap();
     assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
@@ -225,7 +234,7 @@ fn failures_reach_the_quantiles_above_the_answered_requests() {
 #[test]
 fn errors_in_a_histogram_log_name_the_broken_part() {
     let times = record_values(&[1, 2, 3]);
-    let blank = write_log(0, &[HistogramLogRow::new("service/two words".into(), 0, 1, &times)]);
+    let blank = write_log(0, &[row("service/two words", 0, 1, &times)]);
     assert_eq!(blank, Err(HistogramLogError::Tag("service/two words".to_owned())));
     assert!(matches!(read_log("nonsense\n"), Err(HistogramLogError::Line(0))));
     let damaged = FOREIGN.replace("HISTF", "HIXTF");

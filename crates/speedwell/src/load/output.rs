@@ -74,10 +74,11 @@ fn request_row(row: &RequestRecord, kind: &str) -> String {
 /// each outcome. Only an open load has response times and lags.
 fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
-    let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
+    let (start_ns, length_ns) = (run.requested.warmup_ns, measured.elapsed_ns);
     let latency = &measured.totals.latency;
     let row = |quantity: &str, part: &str, times| {
-        HistogramLogRow::new(format!("{quantity}/{part}"), start, length, times)
+        let tag = format!("{quantity}/{part}");
+        HistogramLogRow { tag, start_ns, length_ns, times }
     };
     let mut rows = Vec::new();
     for (outcome, times) in latency.by_outcome() {
