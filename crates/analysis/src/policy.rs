@@ -109,17 +109,15 @@ impl JudgingPolicy {
         };
         let alpha = settings.confidence.map_or(alpha, |confidence| 1.0 - confidence);
         let unit = IndependentUnit::new(design);
+        let counts = design.counting.is_some();
         JudgingPolicy {
             method,
             matching,
             unit,
             indicative: !design.order.is_randomised(),
             alpha,
-            delta: match &design.counting {
-                Some(_) => threshold.unwrap_or(exact::COUNT_DELTA),
-                None => threshold.unwrap_or(delta),
-            },
-            counts: design.counting.is_some(),
+            delta: threshold.unwrap_or(if counts { exact::COUNT_DELTA } else { delta }),
+            counts,
             threshold: threshold.unwrap_or(0.0),
             looks: SequentialLooks::from_design(design, alpha, unit),
             seed: design.seed,
@@ -132,10 +130,7 @@ impl JudgingPolicy {
         if !self.counts || metric.is_count() {
             return Cow::Borrowed(self);
         }
-        let delta = match self.threshold {
-            0.0 => DEFAULT_DELTA,
-            threshold => threshold,
-        };
+        let delta = if self.threshold == 0.0 { DEFAULT_DELTA } else { self.threshold };
         Cow::Owned(JudgingPolicy { counts: false, delta, ..self.clone() })
     }
 
@@ -180,10 +175,8 @@ impl JudgingPolicy {
     /// Minimum number of runs per side with which the test can find a change at the error rate
     /// `level`. In a sequential design, this is the number of runs at the first look.
     pub fn fewest_runs(&self, level: f64) -> usize {
-        match self.looks.as_ref().and_then(SequentialLooks::first_look) {
-            Some(look) => look.n,
-            None => self.smallest_p().fewest_runs(level),
-        }
+        let first = self.looks.as_ref().and_then(SequentialLooks::first_look);
+        first.map_or_else(|| self.smallest_p().fewest_runs(level), |look| look.n)
     }
 
     /// Returns how the smallest possible p value at a single look depends on the number of runs.
@@ -379,10 +372,7 @@ impl SmallestP {
 
     /// Minimum number of runs per side that can give a p value of at most `level`.
     pub fn fewest_runs(self, level: f64) -> usize {
-        let step = match self {
-            SmallestP::Blocks(block) => block,
-            _ => 1,
-        };
+        let step = if let SmallestP::Blocks(block) = self { block } else { 1 };
         let mut runs = step;
         while self.for_runs([runs; 2]) > level.max(0.0) {
             runs += step;
@@ -437,10 +427,8 @@ pub fn explain_out_of_reach(
     let runs = planned_units(design)?;
     let policy = JudgingPolicy::new(design, settings);
     let unit = policy.unit;
-    let tests = match settings.correction {
-        TestingCorrection::Holm | TestingCorrection::BenjaminiHochberg => comparisons,
-        TestingCorrection::None => 1,
-    };
+    let is_corrected = settings.correction != TestingCorrection::None;
+    let tests = if is_corrected { comparisons } else { 1 };
     let smallest = policy.smallest_p().for_runs([runs; 2]);
     // Benjamini-Hochberg finds changes only if at least this many cases change at once.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;

@@ -356,9 +356,8 @@ pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
         let start = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect());
         let running: Vec<thread::ScopedJoinHandle<'_, Vec<R>>> =
             shares.into_iter().map(start).collect();
-        let finish = |running: thread::ScopedJoinHandle<'_, Vec<R>>| match running.join() {
-            Ok(results) => results,
-            Err(panic) => std::panic::resume_unwind(panic),
+        let finish = |running: thread::ScopedJoinHandle<'_, Vec<R>>| {
+            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         running.into_iter().flat_map(finish).collect()
     })

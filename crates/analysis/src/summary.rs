@@ -26,11 +26,9 @@ pub(super) fn summarize_grid(
     let mut summaries = Vec::new();
     for case in &grid.cases {
         for variant in grid.variants.iter().enumerate() {
-            summaries.extend(
-                metrics.iter().filter_map(|metric| {
-                    summarize_series(case, variant, metric, confidence, order)
-                }),
-            );
+            for metric in metrics {
+                summaries.extend(summarize_series(case, variant, metric, confidence, order));
+            }
         }
     }
     summaries

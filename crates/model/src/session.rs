@@ -305,10 +305,8 @@ impl SessionDesign {
     /// Maximum number of runs per randomized build. 1 if every run has its own build, or if the
     /// layout is not randomized by building several times.
     pub fn runs_per_build(&self) -> u32 {
-        match self.layout.builds {
-            0 => 1,
-            builds => self.max_runs().div_ceil(builds).max(1),
-        }
+        let builds = self.layout.builds;
+        if builds == 0 { 1 } else { self.max_runs().div_ceil(builds).max(1) }
     }
 
     /// Whether several runs share a randomized build, and with it a layout. Such runs are not

@@ -115,10 +115,7 @@ pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
     let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);
     let high = |share: f64| binomial::cdf(count, trials, share) - tail;
     Interval {
-        low: match count {
-            0 => 0.0,
-            _ => decreasing_root(0.0, 1.0, low),
-        },
+        low: if count == 0 { 0.0 } else { decreasing_root(0.0, 1.0, low) },
         high: if count >= trials { 1.0 } else { decreasing_root(0.0, 1.0, high) },
     }
 }

@@ -63,10 +63,7 @@ impl SequentialDesign {
     ///
     /// Panics if [`SequentialDesign::try_new`] fails; use that function for user input.
     pub fn new(looks: &[usize], alpha: f64, rho: f64) -> SequentialDesign {
-        match SequentialDesign::try_new(looks, alpha, rho) {
-            Ok(design) => design,
-            Err(error) => panic!("{error}"),
-        }
+        SequentialDesign::try_new(looks, alpha, rho).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Like [`SequentialDesign::new`], for arguments that may be invalid.
@@ -188,12 +185,10 @@ impl ScoreWalk {
         let width = limit / half_count as f64;
         let moved = (0..=2 * half_count).map(|index| {
             let score = index as f64 * width - limit;
-            let simpson = if index == 0 || index == 2 * half_count {
-                1.0
-            } else if index % 2 == 1 {
-                4.0
-            } else {
-                2.0
+            let simpson = match index {
+                _ if index == 0 || index == 2 * half_count => 1.0,
+                _ if index % 2 == 1 => 4.0,
+                _ => 2.0,
             };
             (score, self.score_density(score, deviation) * simpson * width / 3.0)
         });

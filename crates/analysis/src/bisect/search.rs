@@ -54,10 +54,8 @@ fn replay_search(state: &BisectObservations) -> (BisectStep, BisectState) {
         unusable: state.unbuildable.clone(),
         progress: BisectState { ends: None, set: (1..state.revisions).collect() },
     };
-    let step = match replay.search_range(0, state.revisions - 1) {
-        Ok(answer) => BisectStep::Answer(answer),
-        Err(step) => step,
-    };
+    let answer = replay.search_range(0, state.revisions - 1);
+    let step = answer.map_or_else(|step| step, BisectStep::Answer);
     (step, replay.progress)
 }
 
@@ -243,10 +241,7 @@ impl BisectReplay<'_> {
         if self.slot >= MAX_RUNS {
             return Ok(Some(vec![part(ChangeConfirmation::NotFound)]));
         }
-        let is_more = match self.state.better {
-            _ if hangs => true,
-            _ => median(&mut bad.to_vec()) > median(&mut good.to_vec()),
-        };
+        let is_more = hangs || median(&mut bad.to_vec()) > median(&mut good.to_vec());
         let (confirmed, pair) = match self.remeasure_pair((before, after), hangs, is_more)? {
             Ok(remeasured) => remeasured,
             Err(lost) if lost != low && lost != high => {
@@ -349,10 +344,8 @@ impl BisectReplay<'_> {
 
     /// Value worse than any other, for a run that exceeds the time limit.
     fn worst_value(&self) -> f64 {
-        match self.state.better {
-            MetricDirection::Lower | MetricDirection::Unknown => f64::MAX,
-            MetricDirection::Higher => f64::MIN_POSITIVE,
-        }
+        let is_lowest_worst = self.state.better == MetricDirection::Higher;
+        if is_lowest_worst { f64::MIN_POSITIVE } else { f64::MAX }
     }
 }
 

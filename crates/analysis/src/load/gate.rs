@@ -154,10 +154,8 @@ fn judge_one<'a>(condition: &'a LoadCondition, load: &'a LoadFindings<'a>) -> Ju
         }
         result => result,
     };
-    let answer = match result {
-        Err(reason) => ConditionAnswer::Unknown(reason),
-        Ok(figure) => answer_condition(condition, figure),
-    };
+    let answer =
+        result.map_or_else(ConditionAnswer::Unknown, |figure| answer_condition(condition, figure));
     // The lower bound of a refused figure is of interest only if it decides.
     let is_refused = matches!(answer, ConditionAnswer::Unknown(UnknownReason::Refused(_)));
     let figure = result.ok().filter(|_| !is_refused);

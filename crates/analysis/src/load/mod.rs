@@ -363,10 +363,8 @@ impl ReportedTime {
 
     /// The lower end of a range, in nanoseconds; `None` for other times.
     pub fn low_ns(self) -> Option<u64> {
-        match self {
-            ReportedTime::Range { low, .. } => Some(low.ns),
-            ReportedTime::Time(_) | ReportedTime::Refused(_) => None,
-        }
+        let ReportedTime::Range { low, .. } = self else { return None };
+        Some(low.ns)
     }
 }
 

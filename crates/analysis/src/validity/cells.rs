@@ -209,10 +209,7 @@ impl<'s> CheckedCells<'s> {
 
     /// Name of a cell's variant for findings; empty if there is only one variant.
     pub fn variant_of(&self, cell: &CheckedCell<'_>) -> Vec<String> {
-        match self.variants.len() {
-            0 | 1 => Vec::new(),
-            _ => vec![cell.variant.to_string()],
-        }
+        if self.variants.len() < 2 { Vec::new() } else { vec![cell.variant.to_string()] }
     }
 
     /// Mean number of requests in flight, by Little's law: rate times mean time in the system

@@ -68,10 +68,8 @@ impl WorkMeasure {
     ) -> Option<ValidityFinding> {
         // The control must have measured the same metric. For responses per second, which have
         // several names, any control is accepted.
-        let control = control.filter(|control| match self.metric {
-            None => true,
-            Some(name) => control.metric.name == name,
-        });
+        let control =
+            control.filter(|control| self.metric.is_none_or(|name| control.metric.name == name));
         let better = self.impossible_gains(cells, baseline, candidate, control);
         let (max_case, max_gain) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let control_clause = match control {

@@ -83,10 +83,8 @@ const RECORDS_INDEX: usize = 8;
 /// callers search for identical records across all cells.
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
     let restated_latency = copies::check_latency_restates_rate(cells);
-    let in_flight = match restated_latency {
-        None => loads::check_in_flight(cells),
-        Some(_) => Vec::new(),
-    };
+    let is_restated = restated_latency.is_some();
+    let in_flight = if is_restated { Vec::new() } else { loads::check_in_flight(cells) };
     vec![
         impossible::check_sizes(cells),
         impossible::check_impossible(cells),

@@ -214,10 +214,7 @@ pub struct ThreadReport {
 impl ThreadReport {
     /// Fraction of the elapsed time in which the thread was busy.
     pub fn busy_share(&self) -> f64 {
-        match self.elapsed_ns {
-            0 => 0.0,
-            elapsed => self.cpu_ns as f64 / elapsed as f64,
-        }
+        if self.elapsed_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.elapsed_ns as f64 }
     }
 
     /// Whether the thread was busy enough to have been the bottleneck.
@@ -422,10 +419,8 @@ pub struct LoadFacts {
 impl LoadFacts {
     /// Number of concurrent requests; `None` for an open load.
     pub fn concurrency(&self) -> Option<u32> {
-        match self.pace {
-            PaceFacts::Closed { concurrency, .. } => Some(concurrency),
-            PaceFacts::Open { .. } => None,
-        }
+        let PaceFacts::Closed { concurrency, .. } = self.pace else { return None };
+        Some(concurrency)
     }
 }
 

@@ -516,10 +516,8 @@ impl From<ThinkPause> for String {
 
 /// Parses a non-negative number: `10k`, `2M`, `1e6`, `0.5`.
 fn parse_number(text: &str) -> Option<f64> {
-    match ParameterValue::parse(text.trim(), ValueKind::Number) {
-        Some(ParameterValue::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
-        _ => None,
-    }
+    let number = ParameterValue::parse(text.trim(), ValueKind::Number)?.as_number();
+    number.filter(|number| *number >= 0.0 && number.is_finite())
 }
 
 /// Parses a status or a range of statuses: `304`, `200-299`, `2xx`.

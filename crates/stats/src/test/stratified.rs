@@ -613,8 +613,5 @@ fn combinations(n: usize, k: usize) -> f64 {
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    match b {
-        0 => a,
-        _ => greatest_common_divisor(b, a % b),
-    }
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
