@@ -104,7 +104,7 @@ impl JudgingPolicy {
         };
         let threshold = settings.threshold.or(design.threshold);
         let (alpha, delta) = match &design.stopping {
-            StoppingDesign::Fixed { .. } => (default_alpha(), DEFAULT_DELTA),
+            StoppingDesign::Fixed { .. } => (DEFAULT_ALPHA, DEFAULT_DELTA),
             StoppingDesign::Sequential { alpha, delta, .. } => (*alpha, *delta),
         };
         let alpha = settings.confidence.map_or(alpha, |confidence| 1.0 - confidence);
@@ -114,7 +114,7 @@ impl JudgingPolicy {
             method,
             matching,
             unit,
-            indicative: !design.order.is_randomised(),
+            indicative: !matches!(design.order, RunOrder::Blocks | RunOrder::Paired),
             alpha,
             delta: threshold.unwrap_or(if counts { exact::COUNT_DELTA } else { delta }),
             counts,
@@ -148,7 +148,7 @@ impl JudgingPolicy {
             matching: RunMatching::None,
             unit: IndependentUnit::Run,
             indicative: true,
-            alpha: settings.confidence.map_or(default_alpha(), |confidence| 1.0 - confidence),
+            alpha: settings.confidence.map_or(DEFAULT_ALPHA, |confidence| 1.0 - confidence),
             delta: settings.threshold.unwrap_or(DEFAULT_DELTA),
             threshold: settings.threshold.unwrap_or(0.0),
             looks: None,
@@ -238,9 +238,8 @@ fn planned_units(design: &SessionDesign) -> Option<usize> {
     }
 }
 
-fn default_alpha() -> f64 {
-    1.0 - AnalysisSettings::DEFAULT_CONFIDENCE
-}
+/// Error rate of the test if neither the user nor the design sets one.
+const DEFAULT_ALPHA: f64 = 1.0 - AnalysisSettings::DEFAULT_CONFIDENCE;
 
 /// User settings that shape the findings. By default the session's design decides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

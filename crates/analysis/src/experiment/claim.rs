@@ -74,7 +74,7 @@ pub fn check_claims(
 ) -> Vec<ClaimFound> {
     let check = |claim: &ReportClaim| {
         let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
-        let strict = bonferroni_confidence(confidence, atoms);
+        let strict = 1.0 - (1.0 - confidence) / atoms.max(1) as f64;
         let yes = if is_conjunction(&claim.expression) { confidence } else { strict };
         let mut parts = Vec::new();
         let mut all_hold = ClaimAnswer::Yes;
@@ -257,10 +257,6 @@ fn decide(distances: &[f64], operator: BinaryOperator, levels: AnswerConfidence)
         },
         _ => ClaimAnswer::Undecided,
     }
-}
-
-fn bonferroni_confidence(confidence: f64, parts: usize) -> f64 {
-    1.0 - (1.0 - confidence) / parts.max(1) as f64
 }
 
 /// Number of comparisons in an expression.

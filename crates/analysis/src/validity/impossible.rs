@@ -40,12 +40,10 @@ const BIN_WIDTH: f64 = 0.01;
 const FLOAT_ERROR_NS: f64 = 1e-3;
 
 /// One finding per kind of contradiction in a cell, with the affected runs.
-pub(super) fn check_impossible(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let findings = cells.cells.iter().flat_map(|cell| cell_findings(cells, cell));
-    findings.collect()
-}
-
-fn cell_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
+pub(super) fn check_impossible(
+    cells: &CheckedCells<'_>,
+    cell: &CheckedCell<'_>,
+) -> Vec<ValidityFinding> {
     let mut contradictions: BTreeMap<&'static str, (Vec<usize>, String)> = BTreeMap::new();
     for (run, number) in cell.runs.iter().zip(1..) {
         for (kind, message) in contradictions_of_run(cells, run) {

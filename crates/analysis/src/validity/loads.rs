@@ -171,13 +171,12 @@ const REFUSED: &str = "The sides had different numbers of requests in flight, so
 /// Name of a variant or run in findings, and its number of requests in flight.
 type LatencyEntry = (String, RoundedFigure);
 
-/// One finding per case that was measured under different loads. Compares the loads of the case's
+/// Checks whether a case was measured under different loads. Compares the loads of the case's
 /// variants. If there is only one variant, compares the loads of its runs instead.
-pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    cells.cells_by_case().filter_map(|case| case_finding(cells, case)).collect()
-}
-
-fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
+pub(super) fn check_latencies(
+    cells: &CheckedCells<'_>,
+    case: &[CheckedCell<'_>],
+) -> Option<ValidityFinding> {
     let mut entries: Vec<LatencyEntry> =
         case.iter().flat_map(|cell| latency_entries(cells, cell)).collect();
     let pairs = differing_pairs(&entries);

@@ -87,11 +87,11 @@ fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
     let in_flight = if is_restated { Vec::new() } else { loads::check_in_flight(cells) };
     vec![
         impossible::check_sizes(cells),
-        impossible::check_impossible(cells),
+        cells.cells.iter().flat_map(|cell| impossible::check_impossible(cells, cell)).collect(),
         cells::check_failed_requests(cells),
         in_flight,
         Vec::from_iter(restated_latency),
-        loads::check_latencies(cells),
+        cells.cells_by_case().filter_map(|case| loads::check_latencies(cells, case)).collect(),
         Vec::from_iter(loads::check_generators(&cells.known_generators())),
         cells::check_length_failures(cells),
         Vec::new(),

@@ -118,7 +118,8 @@ impl<'a> RequestRecorder<'a> {
             RequestOutcome::Failed(class)
         };
         outcomes.bytes.body += summary.body_bytes;
-        (0..summary.interim).for_each(|_| outcomes.count_interim(summary.interim_status));
+        (0..summary.interim)
+            .for_each(|_| outcomes.interim_codes.count_status(summary.interim_status));
         if is_good_status {
             totals.responses.count_response(
                 summary.body_bytes,

@@ -34,7 +34,7 @@ fn enter(outcomes: &mut OutcomeCounts, event: Event) {
         Event::Failed(class) => outcomes.count_failed(class),
         Event::Cancelled => outcomes.cancelled += 1,
         Event::Unsent => outcomes.unsent += 1,
-        Event::Interim(code) => outcomes.count_interim(code),
+        Event::Interim(code) => outcomes.interim_codes.count_status(code),
         Event::Retry => outcomes.retries += 1,
         Event::Connect { works } => {
             outcomes.connections.tried += 1;
@@ -84,7 +84,7 @@ fn outcomes_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
     for event in events {
         enter(&mut outcomes, *event);
     }
-    outcomes.close_counts(in_flight);
+    outcomes.in_flight = in_flight;
     outcomes
 }
 
@@ -159,7 +159,7 @@ fn merged_outcomes_equal_a_single_recording_in_any_grouping() {
         for (place, event) in events.iter().enumerate() {
             enter(&mut parts[place % 3], *event);
         }
-        parts[1].close_counts(in_flight);
+        parts[1].in_flight = in_flight;
         let [a, b, c] = parts;
         let sum = |left: &OutcomeCounts, right: &OutcomeCounts| {
             let mut sum = left.clone();
@@ -197,13 +197,13 @@ fn statuses_are_counted_by_code_and_by_class() {
         outcomes.count_attempt();
         outcomes.count_ok(code);
     }
-    outcomes.count_interim(103);
+    outcomes.interim_codes.count_status(103);
     let codes = &outcomes.codes;
     assert_eq!((codes.count_of(200), codes.class_count(2), codes.class_count(5)), (2, 3, 1));
     assert_eq!((codes.count_of(103), outcomes.interim_codes.count_of(103)), (0, 1));
-    assert_eq!((codes.count_outside(), codes.total()), (1, 7));
+    assert_eq!((codes.outside, codes.total()), (1, 7));
     assert_eq!(outcomes.check_balance(), Ok(()));
     // Interim responses have codes below 200.
-    outcomes.count_interim(200);
+    outcomes.interim_codes.count_status(200);
     assert!(outcomes.check_balance().is_err());
 }

@@ -99,8 +99,8 @@ fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable 
     let interim_row =
         |(code, count): (u16, u64)| CountRow::new(code, "before the response", count, total);
     rows.extend(interim.nonzero_counts().map(interim_row));
-    if codes.count_outside() > 0 {
-        rows.push(CountRow::new("other", "not of three digits", codes.count_outside(), total));
+    if codes.outside > 0 {
+        rows.push(CountRow::new("other", "not of three digits", codes.outside, total));
     }
     count_columns(load, ["status", "responses", "kind"], 0).build_table("statuses", &rows)
 }

@@ -30,7 +30,9 @@ pub struct OutcomeCounts {
     attempted: u64,
     ok: u64,
     errors: ErrorCounts,
-    in_flight: u64,
+    /// Requests in flight when the load ended. The number must come from the connections. If it
+    /// came from these counts, they would be checked against themselves.
+    pub in_flight: u64,
     /// Requests that the client cancelled, for example after Ctrl-C.
     pub cancelled: u64,
     /// Requests that were due but not sent when the load ended.
@@ -40,7 +42,7 @@ pub struct OutcomeCounts {
     /// Status codes of complete responses.
     #[serde(rename = "status")]
     pub codes: StatusCounts,
-    /// Status codes of interim responses.
+    /// Status codes of interim responses, from 100 to 199.
     #[serde(rename = "interim")]
     pub interim_codes: StatusCounts,
     h2_reset: ResetCodes,
@@ -133,17 +135,6 @@ impl OutcomeCounts {
     /// mistake.
     pub fn count_failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
-    }
-
-    /// Counts an interim response, with a status of 100 to 199.
-    pub fn count_interim(&mut self, code: u16) {
-        self.interim_codes.count_status(code);
-    }
-
-    /// Completes the counts with the number of requests in flight. The number must come from the
-    /// connections. If it came from these counts, they would be checked against themselves.
-    pub fn close_counts(&mut self, in_flight: u64) {
-        self.in_flight = in_flight;
     }
 
     /// Number of requests that were due.
@@ -304,7 +295,7 @@ impl OutcomeCounts {
         ]
     }
 
-    /// Verifies that the counts add up. Call [`OutcomeCounts::close_counts`] first: incomplete
+    /// Verifies that the counts add up. Set [`OutcomeCounts::in_flight`] first: incomplete
     /// counts do not add up.
     ///
     /// # Errors
@@ -353,7 +344,8 @@ impl From<StoredStatuses> for StatusCounts {
 #[serde(into = "StoredStatuses", from = "StoredStatuses")]
 pub struct StatusCounts {
     counts: Box<[u64; 900]>,
-    outside: u64,
+    /// Number of responses whose status does not have three digits.
+    pub outside: u64,
 }
 
 impl Default for StatusCounts {
@@ -385,11 +377,6 @@ impl StatusCounts {
     pub fn class_count(&self, hundred: u16) -> u64 {
         let first = hundred.saturating_mul(100);
         (first..first.saturating_add(100)).map(|code| self.count_of(code)).sum()
-    }
-
-    /// Number of responses whose status does not have three digits.
-    pub fn count_outside(&self) -> u64 {
-        self.outside
     }
 
     /// Iterates over the statuses that occurred, each with its count, in ascending order.

@@ -252,7 +252,7 @@ fn peculiarities_of_responses_are_remarks_rather_than_failures() {
         totals.responses.stray_bytes = 1;
         totals.responses.reusable -= 10;
         totals.outcomes.retries += 1;
-        totals.outcomes.count_interim(103);
+        totals.outcomes.interim_codes.count_status(103);
     });
     let found = analyze_load(&made.run);
     let expected = [
