@@ -85,22 +85,19 @@ pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseP
 }
 
 fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<ProfiledSides, String> {
-    let [old, new] = match (&old.profile, &new.profile) {
-        (ProfileOutcome::Taken(old_profile), ProfileOutcome::Taken(new_profile))
-            if old_profile.unit == new_profile.unit =>
-        {
-            [old_profile, new_profile].map(Arc::clone)
+    match (&old.profile, &new.profile) {
+        (ProfileOutcome::Taken(old), ProfileOutcome::Taken(new)) if old.unit == new.unit => {
+            let explanation = explain_difference(old, new);
+            Ok(ProfiledSides { profiles: [old, new].map(Arc::clone), explanation })
         }
-        (ProfileOutcome::Taken(_), ProfileOutcome::Taken(_)) => {
-            return Err(format!(
-                "'{}' and '{}' were recorded by different tools, whose costs have different units.",
-                old.variant, new.variant
-            ));
-        }
+        (ProfileOutcome::Taken(_), ProfileOutcome::Taken(_)) => Err(format!(
+            "'{}' and '{}' were recorded by different tools, whose costs have different units.",
+            old.variant, new.variant
+        )),
         (ProfileOutcome::Missing(reason), ProfileOutcome::Missing(other_reason))
             if reason == other_reason =>
         {
-            return Err(format!("No profile: {reason}."));
+            Err(format!("No profile: {reason}."))
         }
         _ => {
             let missing = [old, new].into_iter().filter_map(|side| match &side.profile {
@@ -109,11 +106,9 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
                 }
                 ProfileOutcome::Taken(_) => None,
             });
-            return Err(missing.collect::<Vec<_>>().join(" "));
+            Err(missing.collect::<Vec<_>>().join(" "))
         }
-    };
-    let explanation = explain_difference(&old, &new);
-    Ok(ProfiledSides { profiles: [old, new], explanation })
+    }
 }
 
 /// A function counts as new if its fraction of the cheaper side's cost is below this limit, because

@@ -52,25 +52,14 @@ pub(super) fn check_better_than_possible(
     let Some(baseline) = cells.variants.first() else { return Vec::new() };
     let names = facts.never_better.iter();
     let present = names.filter(|name| cells.variants.iter().any(|other| **other == ***name));
-    let checks = present.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
-    checks
-        .filter_map(|(name, measure)| measure.of_candidate(cells, baseline, name, facts.control))
-        .collect()
-}
-
-impl WorkMeasure {
-    fn of_candidate(
-        &self,
-        cells: &CheckedCells<'_>,
-        baseline: &str,
-        candidate: &str,
-        control: Option<&CandidateComparison>,
-    ) -> Option<ValidityFinding> {
+    let check = |(candidate, measure): (&String, &WorkMeasure)| {
         // The control must have measured the same metric. For responses per second, which have
         // several names, any control is accepted.
-        let control =
-            control.filter(|control| self.metric.is_none_or(|name| control.metric.name == name));
-        let better = self.impossible_gains(cells, baseline, candidate, control);
+        let is_of_metric = |control: &&CandidateComparison| {
+            measure.metric.is_none_or(|name| control.metric.name == name)
+        };
+        let control = facts.control.filter(is_of_metric);
+        let better = measure.impossible_gains(cells, baseline, candidate, control);
         let (max_case, max_gain) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let control_clause = match control {
             Some(_) => " and exceeds the difference found in the control",
@@ -79,7 +68,7 @@ impl WorkMeasure {
         let message = format!(
             "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0}% ('{}'), which \
              should be impossible{control_clause}.",
-            self.claim,
+            measure.claim,
             better.len(),
             cells.cells_by_case().count(),
             100.0 * max_gain,
@@ -89,11 +78,15 @@ impl WorkMeasure {
             mistake.";
         Some(ValidityFinding {
             cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
-            variants: vec![candidate.to_owned()],
+            variants: vec![candidate.clone()],
             ..ValidityFinding::amber(ValidityCheck::BetterThanPossible, message, remedy)
         })
-    }
+    };
+    let pairs = present.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
+    pairs.filter_map(check).collect()
+}
 
+impl WorkMeasure {
     /// Cases in which the candidate is better by more than the control allows, each with the gain.
     fn impossible_gains<'c>(
         &self,

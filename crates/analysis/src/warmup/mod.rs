@@ -166,13 +166,10 @@ impl CaseWarmup {
     /// Joint class of the processes.
     pub fn agreement(&self) -> WarmupAgreement {
         let classes = || self.processes.iter().map(|process| process.search.class);
+        let is_good = |class: WarmupClass| matches!(class, WarmupClass::Flat | WarmupClass::WarmUp);
         match classes().next() {
             Some(first) if classes().all(|class| class == first) => WarmupAgreement::All(first),
-            _ if classes()
-                .all(|class| matches!(class, WarmupClass::Flat | WarmupClass::WarmUp)) =>
-            {
-                WarmupAgreement::MixedGood
-            }
+            _ if classes().all(is_good) => WarmupAgreement::MixedGood,
             _ => WarmupAgreement::MixedBad,
         }
     }
