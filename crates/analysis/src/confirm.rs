@@ -103,11 +103,8 @@ pub fn read_confirmations<'a>(
                 let runs = row.baseline.runs.len().min(row.candidate.runs.len());
                 let last_look = CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1] as usize;
                 let is_open = row.verdict == Verdict::Unclear && runs < last_look;
-                match (is_there, is_open) {
-                    (true, _) => Some(ConfirmationResult::Confirmed(change)),
-                    (false, true) => None,
-                    (false, false) => Some(ConfirmationResult::Refuted(change)),
-                }
+                let confirmed = is_there.then_some(ConfirmationResult::Confirmed(change));
+                confirmed.or((!is_open).then_some(ConfirmationResult::Refuted(change)))
             };
             // A change from zero counts as an infinite change.
             let from_zero = row.is_from_zero().then(|| estimate_with_interval(f64::INFINITY, None));

@@ -115,9 +115,8 @@ pub fn judge_findings(
     };
     outcome.obstacles.extend(comparison_obstacles(&gated, &counts));
     outcome.remarks.extend(findings.excluded.iter().cloned());
-    outcome
-        .remarks
-        .extend(all_findings.and_then(|all_findings| ungated_differences(&gated, all_findings)));
+    let ungated = all_findings.and_then(|all| ungated_differences(&gated, all));
+    outcome.remarks.extend(ungated);
     Some(outcome)
 }
 

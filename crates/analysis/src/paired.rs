@@ -130,20 +130,11 @@ impl ComparedData {
         if self.is_positive() {
             return Some(Cow::Borrowed(self));
         }
-        let positive = |value: f64| value.max(f64::MIN_POSITIVE);
-        let positive_values = |values: &[f64]| values.iter().copied().map(positive).collect();
-        let observations = self.observations.iter();
-        Some(Cow::Owned(ComparedData {
-            allowance: self.allowance,
-            baseline: positive_values(&self.baseline),
-            candidate: positive_values(&self.candidate),
-            observations: observations
-                .map(|observation| BlockObservation {
-                    value: positive(observation.value),
-                    ..*observation
-                })
-                .collect(),
-        }))
+        let mut data = self.clone();
+        let values = data.baseline.iter_mut().chain(&mut data.candidate);
+        let observed = data.observations.iter_mut().map(|observation| &mut observation.value);
+        values.chain(observed).for_each(|value| *value = value.max(f64::MIN_POSITIVE));
+        Some(Cow::Owned(data))
     }
 
     /// The common value of all runs of both sides, if they all have the same value.

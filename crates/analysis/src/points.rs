@@ -40,14 +40,17 @@ pub fn session_points(session: &Session) -> SessionPoints {
 /// kept per run.
 #[derive(Default)]
 pub struct PointCollector {
-    activity: MachineActivity,
+    /// Values of each figure of [`ACTIVITY_FIGURES`] in the runs, in percent.
+    activity: [Vec<f64>; ACTIVITY_FIGURES.len()],
     points: Vec<SessionPoint>,
 }
 
 impl PointCollector {
     /// Adds a part of the session, which holds all runs of some of its cases.
     pub fn add_part(&mut self, part: &Session) {
-        self.activity.add_runs(&part.runs);
+        for ((_, figure), values) in ACTIVITY_FIGURES.into_iter().zip(&mut self.activity) {
+            values.extend(part.runs.iter().filter_map(|run| figure.value_in(run)));
+        }
         if matches!(part.state, SessionState::Complete | SessionState::Imported)
             && part.machines.len() < 2
             && part.design.order != RunOrder::Paired
@@ -61,7 +64,11 @@ impl PointCollector {
         let mut facts = environment_facts(&session.environment);
         facts.retain(|(name, _)| name != "host");
         facts.extend(program_facts(session));
-        facts.extend(self.activity.activity_facts());
+        // Load differs between any two sessions, so `activity_shifts` compares many of them.
+        let activity = ACTIVITY_FIGURES.into_iter().zip(&self.activity);
+        let measured = activity.filter(|(_, values)| !values.is_empty());
+        let percent = |values: &[f64]| format!("{:.0}%", median(values));
+        facts.extend(measured.map(|((name, _), values)| (name.to_owned(), percent(values))));
         SessionPoints {
             machine: identify_machine(&session.environment, session.origin.as_ref()),
             environment_facts: facts,
@@ -243,28 +250,7 @@ pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Machine load according to the kernel: medians over the runs of a session, in percent. These
-/// medians differ between any two sessions, so [`activity_shifts`] compares many sessions.
-#[derive(Default)]
-pub(crate) struct MachineActivity([Vec<f64>; ACTIVITY_FIGURES.len()]);
-
-impl MachineActivity {
-    /// Adds runs.
-    pub fn add_runs(&mut self, runs: &[Run]) {
-        for ((_, figure), values) in ACTIVITY_FIGURES.into_iter().zip(&mut self.0) {
-            values.extend(runs.iter().filter_map(|run| figure.value_in(run)));
-        }
-    }
-
-    /// Medians over all runs added.
-    pub fn activity_facts(&self) -> impl Iterator<Item = (String, String)> {
-        let measured =
-            ACTIVITY_FIGURES.into_iter().zip(&self.0).filter(|(_, values)| !values.is_empty());
-        measured.map(|((name, _), values)| (name.to_owned(), format!("{:.0}%", median(values))))
-    }
-}
-
-/// Load of the machine in a session, in percent, from the facts of [`MachineActivity`].
+/// Load of the machine in a session, in percent, from the facts of [`PointCollector`].
 fn activity_percent(facts: &EnvironmentFacts, figure_name: &str) -> Option<f64> {
     let (_, value) = facts.iter().find(|(name, _)| name == figure_name)?;
     value.strip_suffix('%')?.trim_end().parse().ok()

@@ -143,26 +143,17 @@ impl ClaimExpression {
         &'a self,
         select: impl Fn(&'a ClaimExpression) -> Option<T>,
     ) -> Vec<T> {
-        let mut found: Vec<T> = Vec::new();
-        self.visit_parts(&mut |part| {
+        let (mut found, mut pending) = (Vec::new(), vec![self]);
+        while let Some(part) = pending.pop() {
             let selected = select(part).filter(|selected| !found.contains(selected));
             found.extend(selected);
-        });
-        found
-    }
-
-    fn visit_parts<'a>(&'a self, visitor: &mut impl FnMut(&'a ClaimExpression)) {
-        visitor(self);
-        match self {
-            ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => {
-                inner.visit_parts(visitor)
+            match part {
+                ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => pending.push(inner),
+                ClaimExpression::Pair(left, _, right) => pending.extend([&**right, &**left]),
+                _ => {}
             }
-            ClaimExpression::Pair(left, _, right) => {
-                left.visit_parts(visitor);
-                right.visit_parts(visitor);
-            }
-            _ => {}
         }
+        found
     }
 }
 

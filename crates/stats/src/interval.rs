@@ -93,16 +93,11 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
     }
     let lower: f64 = weights.iter().sum();
     let total = if n.is_multiple_of(2) { 2.0 * lower - 1.0 } else { 2.0 * lower };
-    let mut cumulative = 0.0;
-    let mut cut = None;
-    for (k, weight) in weights.iter().enumerate() {
-        cumulative += weight / total;
-        if cumulative > tail {
-            break;
-        }
-        cut = Some(k);
-    }
-    cut
+    let cumulative = weights.iter().scan(0.0, |sum, weight| {
+        *sum += weight / total;
+        Some(*sum)
+    });
+    cumulative.take_while(|probability| *probability <= tail).count().checked_sub(1)
 }
 
 /// Interval of the probability of an event that happened `count` times in `trials` (Clopper and

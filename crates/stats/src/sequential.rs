@@ -138,7 +138,7 @@ const MAX_DEVIATIONS: f64 = 9.0;
 ///
 /// `times` are the information times, increasing and positive; only their ratios matter.
 pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
-    let mut walk = ScoreWalk::new();
+    let mut walk = ScoreWalk { time: 0.0, grid: vec![(0.0, 1.0)] };
     let mut spent = 0.0;
     let mut limits = Vec::with_capacity(times.len());
     for (&time, &target) in times.iter().zip(cumulative) {
@@ -163,10 +163,6 @@ struct ScoreWalk {
 }
 
 impl ScoreWalk {
-    fn new() -> ScoreWalk {
-        ScoreWalk { time: 0.0, grid: vec![(0.0, 1.0)] }
-    }
-
     /// Probability of staying within all limits before `time`, and then being beyond +-`limit` (a
     /// score) at `time`.
     fn crossing_probability(&self, time: f64, limit: f64) -> f64 {
@@ -474,7 +470,7 @@ mod tests {
 
     /// The probability that |z| crosses `limits` at one of the looks if the sides are equal.
     fn probability_to_cross(times: &[f64], limits: &[f64]) -> f64 {
-        let mut walk = ScoreWalk::new();
+        let mut walk = ScoreWalk { time: 0.0, grid: vec![(0.0, 1.0)] };
         let mut crossed = 0.0;
         for (&time, &limit) in times.iter().zip(limits) {
             let score = limit * time.sqrt();

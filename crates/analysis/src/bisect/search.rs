@@ -380,18 +380,15 @@ impl BisectObservations {
         let mut unbuildable = BTreeSet::new();
         for failure in &session.failures {
             let index = failure.variant.as_deref().and_then(index_of_variant);
-            match (failure.step, failure.slot, index) {
-                (FailedStep::Build, _, Some(index)) => {
-                    unbuildable.insert(index);
-                }
-                (_, Some(slot), Some(index)) => {
-                    let outcome = match failure.cause {
-                        FailureCause::Timeout { .. } => BisectOutcome::Hung,
-                        _ => BisectOutcome::Failed,
-                    };
-                    slots.insert(slot, (index, outcome));
-                }
-                _ => {}
+            let Some(index) = index else { continue };
+            if failure.step == FailedStep::Build {
+                unbuildable.insert(index);
+            } else if let Some(slot) = failure.slot {
+                let outcome = match failure.cause {
+                    FailureCause::Timeout { .. } => BisectOutcome::Hung,
+                    _ => BisectOutcome::Failed,
+                };
+                slots.insert(slot, (index, outcome));
             }
         }
         for run in &session.runs {

@@ -18,8 +18,7 @@ use crate::load::{
 };
 use crate::warnings::format_count;
 use speedwell_model::load::latency::{
-    ALL_PPM, LoadLatency, TimeDistribution, TimeQuantile, bounds_agree, is_reached_by_failures,
-    quantile_rank,
+    ALL_PPM, TimeDistribution, TimeQuantile, bounds_agree, is_reached_by_failures, quantile_rank,
 };
 use speedwell_model::{ParameterValue, ValueKind, parse_duration};
 use std::fmt;
@@ -222,8 +221,11 @@ fn time_figure(
     }
     let latency = load.run.measured.totals.latency.without_failed();
     let trust = GeneratorTrust::new(&latency, load.open);
-    let times = AnsweredTimes::new(quantity, &latency, &trust);
-    let (timed, failed) = (times.count(), untimed_failures(quantity, load));
+    let values_of = |group| trust.values_of(&latency, (quantity, group));
+    let values = values_of(RequestGroup::All).or_else(|| values_of(RequestGroup::Ok));
+    let times = AnsweredTimes { quantity, trust: &trust, values };
+    let timed = values.map_or(0, |(times, _)| times.count());
+    let failed = untimed_failures(quantity, load);
     let total = timed + failed;
     if total == 0 {
         return Err(UnknownReason::NoRequests);
@@ -278,21 +280,6 @@ struct AnsweredTimes<'a> {
 }
 
 impl<'a> AnsweredTimes<'a> {
-    /// `latency` contains no failed requests, and `trust` judges it.
-    fn new(
-        quantity: TimedQuantity,
-        latency: &'a LoadLatency,
-        trust: &'a GeneratorTrust,
-    ) -> AnsweredTimes<'a> {
-        let all = trust.values_of(latency, (quantity, RequestGroup::All));
-        let values = all.or_else(|| trust.values_of(latency, (quantity, RequestGroup::Ok)));
-        AnsweredTimes { quantity, trust, values }
-    }
-
-    fn count(&self) -> u64 {
-        self.values.map_or(0, |(times, _)| times.count())
-    }
-
     fn quantile(&self, ppm: u32) -> FigureResult {
         let (times, low) = self.values.ok_or(UnknownReason::NoRequests)?;
         match self.trust.quantiles(self.quantity, &[ppm], times, low).pop() {

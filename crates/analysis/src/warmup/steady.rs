@@ -337,7 +337,7 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
     let ranges = find_segments(&values, 15.0 * (values.len() as f64).ln(), MIN_SEGMENT_POINTS);
     let segments: Vec<SeriesSegment> =
         ranges.into_iter().map(|segment| SeriesSegment::new(segment, &values)).collect();
-    let Some(last) = segments.last() else {
+    let Some((last, earlier)) = segments.split_last() else {
         return ClassifiedSeries {
             class: WarmupClass::Flat,
             outliers,
@@ -357,7 +357,7 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
     let differs = |segment: &&SeriesSegment| {
         segment.mean + segment.variance < low || segment.mean - segment.variance > high
     };
-    let differing = segments.iter().rev().skip(1).find(differs);
+    let differing = earlier.iter().rev().find(differs);
     let steady_from = differing.map_or(0, |segment| kept_indices[segment.points.end - 1] + 1);
     let class = match differing {
         None => WarmupClass::Flat,
@@ -371,10 +371,7 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
         class,
         steady_from,
         level_s: last.mean,
-        change_points: segments[..segments.len() - 1]
-            .iter()
-            .map(|segment| segment.points.end)
-            .collect(),
+        change_points: earlier.iter().map(|segment| segment.points.end).collect(),
         outliers,
     }
 }

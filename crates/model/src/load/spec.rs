@@ -483,19 +483,16 @@ impl FromStr for ThinkPause {
 
     /// Parses `100ms`, or `'100ms exp'` for random pauses with this mean.
     fn from_str(text: &str) -> Result<ThinkPause, String> {
-        let mut words = text.split_whitespace();
-        let length = words.next().and_then(parse_duration);
-        let is_random = match (words.next(), words.next()) {
-            (None, _) => Some(false),
-            (Some("exp"), None) => Some(true),
-            _ => None,
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (length, is_random) = match words[..] {
+            [length] => (parse_duration(length), false),
+            [length, "exp"] => (parse_duration(length), true),
+            _ => (None, false),
         };
-        length
-            .zip(is_random)
-            .map(|(length, is_random)| ThinkPause { length, is_random })
-            .ok_or_else(|| {
-                format!("cannot parse pause '{text}': expected e.g. 100ms or '100ms exp'")
-            })
+        let length = length.ok_or_else(|| {
+            format!("cannot parse pause '{text}': expected e.g. 100ms or '100ms exp'")
+        })?;
+        Ok(ThinkPause { length, is_random })
     }
 }
 
