@@ -346,13 +346,11 @@ pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Can
         return;
     }
     for row in &mut comparison.rows {
-        let of_side = |side: &&str| {
-            let is_it =
-                |(case, variant): &(Arc<Case>, Arc<str>)| **variant == **side && *case == row.case;
-            folded.iter().any(is_it)
+        let was_folded = |side: &&str| {
+            folded.iter().any(|(case, variant)| **variant == **side && *case == row.case)
         };
         let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
-        let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
+        let folded: Vec<&str> = sides.into_iter().filter(was_folded).collect();
         if !folded.is_empty() {
             row.notes.push(format!(
                 "The compiler may have optimized {} away: the change says nothing about the code.",

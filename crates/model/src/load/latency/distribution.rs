@@ -370,18 +370,13 @@ pub struct PercentRow {
     pub within: TimeQuantile,
 }
 
-/// Returns the table for ascending percentages; empty without values. The rows are the quantiles of
-/// [`TimeDistribution::quantile`]. The rows that `ab` prints are one rank too high.
-pub fn percent_rows_of(times: &TimeDistribution, percents: &[u32]) -> Vec<PercentRow> {
-    let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
-    let rows = percents.iter().zip(times.quantiles(&ppm));
-    rows.filter_map(|(&percent, within)| Some(PercentRow { percent, within: within? })).collect()
-}
-
-/// Returns the table for every percentage from 0 (fastest request) to 100 (slowest request).
+/// Returns the table for every percentage from 0 (fastest request) to 100 (slowest request); empty
+/// without values. The rows are the quantiles of [`TimeDistribution::quantile`]. The rows that `ab`
+/// prints are one rank too high.
 pub fn percent_rows(times: &TimeDistribution) -> Vec<PercentRow> {
-    let percents: Vec<u32> = (0..=100).collect();
-    percent_rows_of(times, &percents)
+    let ppm: Vec<u32> = (0..=100).map(|percent| percent * 10_000).collect();
+    let rows = (0..).zip(times.quantiles(&ppm));
+    rows.filter_map(|(percent, within)| Some(PercentRow { percent, within: within? })).collect()
 }
 
 /// A bin: a range of values that the histogram cannot distinguish.

@@ -10,7 +10,7 @@ mod verdict;
 
 pub use distribution::{
     AB_PERCENTS, ALL_PPM, HistogramBin, MAX_RECORDABLE_NS, PercentRow, TimeDistribution,
-    TimeQuantile, is_reached_by_failures, percent_rows, percent_rows_of, quantile_rank,
+    TimeQuantile, is_reached_by_failures, percent_rows, quantile_rank,
 };
 pub use log::{HistogramLogError, HistogramLogRow, LoggedHistogram, read_log, write_log};
 pub use verdict::{
