@@ -10,7 +10,7 @@
 //! explains the verdicts, `locations.rs` decides the figures of a row, and `session.rs` warns about
 //! problems of the whole session.
 
-use crate::builds::{IndependentUnit, LayoutSpread, independent_values, spreads_of_grid};
+use crate::builds::{IndependentUnit, independent_values, spreads_of_grid};
 use crate::case_row::{
     CaseRow, MatchedCase, additional_runs, are_alike, case_notes, count_unbounded,
     explain_no_verdict, explain_open_verdict, has_shape_changed, note_dependence, overall_change,
@@ -111,8 +111,7 @@ pub fn analyze_in_parts<E>(
         variants: Vec::new(),
         tally: SessionTally::default(),
         checked: PartChecker::default(),
-        summaries: Vec::new(),
-        spreads: Vec::new(),
+        findings: AnalysisFindings::default(),
         folded: Vec::new(),
         matched: Vec::new(),
         effects: Vec::new(),
@@ -136,8 +135,8 @@ struct SessionCollector<'a> {
     variants: Vec<Arc<str>>,
     tally: SessionTally,
     checked: PartChecker,
-    summaries: Vec<CaseSummary>,
-    spreads: Vec<LayoutSpread>,
+    /// Summaries and layout effects.
+    findings: AnalysisFindings,
     /// Cases and variants whose code the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
     /// One entry per metric and candidate.
@@ -154,7 +153,7 @@ impl<'a> SessionCollector<'a> {
         self.tally.add_part(part);
         self.checked.add_part(part);
         let summaries = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
-        self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
+        self.findings.layout.extend(spreads_of_grid(&grid, &self.metrics));
         self.folded.extend(folded_sides(part));
         let requested = requested_baseline(self.session, self.settings);
         if let Some(baseline) = baseline_index(requested, &grid.variants) {
@@ -172,7 +171,7 @@ impl<'a> SessionCollector<'a> {
                 pairs.for_each(|(cases, part)| cases.append_part(part));
             }
         }
-        self.summaries.extend(summaries);
+        self.findings.summaries.extend(summaries);
         self.variants = grid.variants;
     }
 
@@ -216,16 +215,15 @@ impl<'a> SessionCollector<'a> {
                 .then_some(self.tally.runs),
             is_too_busy: self.tally.warn_too_busy(session).is_some(),
             validity: self.checked.into_findings(),
-            summaries: self.summaries,
             gate_obstacles: self.tally.gate_obstacle(session, None).into_iter().collect(),
             program_names: session.program_names(),
-            ..AnalysisFindings::default()
+            ..self.findings
         };
         report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
         for summary in &mut findings.summaries {
             (summary.notes).retain(|note| !self.tally.shared_by_all(session).contains(note));
         }
-        let sentences = layout_sentences(&self.spreads);
+        let sentences = layout_sentences(&findings.layout);
         let layout_sentence = |case: &Case, metric: &Metric| {
             let id = case.id();
             sentences.get(&(&*id, &*metric.name)).cloned()
@@ -254,7 +252,6 @@ impl<'a> SessionCollector<'a> {
         }
         add_to_findings(compared, &mut findings);
         machines::add_machine_results(self.effects, self.policy, &mut findings.comparisons);
-        findings.layout = self.spreads;
         findings
     }
 }

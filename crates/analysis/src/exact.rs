@@ -56,12 +56,8 @@ impl ExactCounts {
     /// The exact change as an interval of zero width. `None` if the change is not known exactly or
     /// is infinite.
     pub fn exact_change(self) -> Option<IntervalEstimate> {
-        match self {
-            ExactCounts::Exact(value) if !value.is_infinite() => {
-                Some(IntervalEstimate { value, low: value, high: value })
-            }
-            _ => None,
-        }
+        let ExactCounts::Exact(value) = self else { return None };
+        (!value.is_infinite()).then_some(IntervalEstimate { value, low: value, high: value })
     }
 
     /// Verdict on an exact change.

@@ -137,24 +137,18 @@ impl SequentialDecision {
 
     fn pending_events<'a>(&self, member: &ReplayMember<'a>) -> Vec<MemberEvent<'a>> {
         let progress = &self.progress[member.index];
-        let pair = member.pair;
+        let (pair, policy) = (member.pair, member.policy);
         let event = |block: u32, looks: bool| MemberEvent { block, member: *member, looks };
         let mut events = Vec::new();
         if progress.member.is_none() {
             events.extend(pair.begins_in_block().map(|block| event(block, false)));
         }
-        match &member.policy.looks {
-            None if member.policy.smallest_p().for_runs(pair.comparable_sizes())
-                <= member.policy.alpha =>
-            {
-                events.push(event(u32::MAX, true));
-            }
-            None => {}
-            Some(looks) => {
-                let remaining_looks = looks.design.limits().iter().skip(progress.looks);
-                let reached = remaining_looks.take_while(|look| look.n <= pair.comparable_runs());
-                events.extend(reached.map(|look| event(pair.block_reaching(look.n), true)));
-            }
+        if let Some(looks) = &policy.looks {
+            let remaining_looks = looks.design.limits().iter().skip(progress.looks);
+            let reached = remaining_looks.take_while(|look| look.n <= pair.comparable_runs());
+            events.extend(reached.map(|look| event(pair.block_reaching(look.n), true)));
+        } else if policy.smallest_p().for_runs(pair.comparable_sizes()) <= policy.alpha {
+            events.push(event(u32::MAX, true));
         }
         events
     }

@@ -247,10 +247,8 @@ pub(crate) fn withdraw_latency_verdicts(
     let rankings = validity.iter().filter(|finding| finding.check == ValidityCheck::LatencyRanking);
     for ranking in rankings {
         let is_refused = |a: &str, b: &str| {
-            let is_this_pair = |(first, second): &(String, String)| {
-                (first == a && second == b) || (first == b && second == a)
-            };
-            ranking.pairs.iter().any(is_this_pair)
+            let mut pairs = ranking.pairs.iter();
+            pairs.any(|(one, other)| (one == a && other == b) || (one == b && other == a))
         };
         for comparison in comparisons.iter_mut() {
             let is_latency = comparison.metric.name.starts_with("latency");
