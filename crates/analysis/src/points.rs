@@ -290,13 +290,11 @@ pub fn fact_differences(
         .iter()
         .filter_map(|(name, value)| {
             let is_activity = ACTIVITY_FIGURES.iter().any(|(figure_name, _)| figure_name == name);
-            let after_value = after_by_name
-                .get(&**name)
-                .filter(|after_value| **after_value != value && !is_activity)?;
-            Some(FactDifference {
+            let after = *after_by_name.get(&**name)?;
+            (after != value && !is_activity).then(|| FactDifference {
                 name: name.clone(),
                 before: value.clone(),
-                after: (*after_value).to_owned(),
+                after: after.to_owned(),
             })
         })
         .collect()

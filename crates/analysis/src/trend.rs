@@ -350,11 +350,9 @@ impl SearchedTrend {
         let measured: Vec<LogMeasurement> = measured.collect();
         let level = search::weighted_level(&measured, session_variance.unwrap_or(0.0), CONFIDENCE);
         // If all values are equal, or if there is only one, the level has no band.
-        let Some(level) = level else {
-            let value = measured.first()?.log.exp();
-            return Some(estimate_with_interval(value, None));
-        };
-        Some(estimate_with_interval(level.estimate.exp(), Some(level.interval.map(f64::exp))))
+        let log = level.map_or(measured.first()?.log, |level| level.estimate);
+        let band = level.map(|level| level.interval.map(f64::exp));
+        Some(estimate_with_interval(log.exp(), band))
     }
 
     fn measured_point(&self, index: usize) -> Option<LogMeasurement> {

@@ -21,14 +21,14 @@ fn main() {
     let spread = latencies();
     let mut plain = TimeDistribution::default();
     time("one histogram", rounds, requests, |k| plain.record(spread[k % spread.len()]));
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     time("books", rounds, requests, |_| count(&mut outcomes));
-    let (mut outcomes, mut closed) = (OutcomeCounts::new(), ClosedLatency::default());
+    let (mut outcomes, mut closed) = (OutcomeCounts::default(), ClosedLatency::default());
     time("books and histograms, closed", rounds, requests, |k| {
         count(&mut outcomes);
         closed.record(RequestOutcome::Ok, times(k, spread[k % spread.len()]));
     });
-    let (mut outcomes, mut open) = (OutcomeCounts::new(), OpenLatency::default());
+    let (mut outcomes, mut open) = (OutcomeCounts::default(), OpenLatency::default());
     time("books and histograms, open", rounds, requests, |k| {
         count(&mut outcomes);
         let times = times(k, spread[k % spread.len()]);

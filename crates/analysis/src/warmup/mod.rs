@@ -77,9 +77,8 @@ impl WarmupFindings {
         }
         let disagreeing = self.cases.len() - agreed.len();
         if disagreeing > 0 {
-            outcome
-                .remarks
-                .push(format!("{disagreeing} left out because the processes do not agree"));
+            let left_out = format!("{disagreeing} left out because the processes do not agree");
+            outcome.remarks.push(left_out);
         }
         Some(outcome)
     }

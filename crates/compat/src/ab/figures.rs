@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_of_exactly_one_kind() {
-        let mut counts = OutcomeCounts::new();
+        let mut counts = OutcomeCounts::default();
         for class in ErrorClass::all_classes() {
             counts.count_attempt();
             counts.count_failed(class);

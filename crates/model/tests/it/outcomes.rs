@@ -80,7 +80,7 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
 }
 
 fn outcomes_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     for event in events {
         enter(&mut outcomes, *event);
     }
@@ -128,7 +128,7 @@ fn any_single_lost_event_is_detected() {
 
 #[test]
 fn count_mismatches_are_reported_with_both_counts() {
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     (0..40).for_each(|_| outcomes.count_attempt());
     (0..20).for_each(|_| outcomes.count_ok(200));
     (0..19).for_each(|_| outcomes.count_failed(ErrorClass::EofInBody));
@@ -155,7 +155,8 @@ fn merged_outcomes_equal_a_single_recording_in_any_grouping() {
     for seed in 0..50 {
         let (events, in_flight) = load(seed);
         let whole = outcomes_of(&events, in_flight);
-        let mut parts = [OutcomeCounts::new(), OutcomeCounts::new(), OutcomeCounts::new()];
+        let mut parts =
+            [OutcomeCounts::default(), OutcomeCounts::default(), OutcomeCounts::default()];
         for (place, event) in events.iter().enumerate() {
             enter(&mut parts[place % 3], *event);
         }
@@ -180,7 +181,7 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
         let text = serde_json::to_string(&outcomes).unwrap();
         assert_eq!(serde_json::from_str::<OutcomeCounts>(&text).unwrap(), outcomes);
     }
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     outcomes.count_attempt();
     outcomes.count_failed(ErrorClass::ResetInBody);
     let text = serde_json::to_string(&outcomes).unwrap();
@@ -192,7 +193,7 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
 
 #[test]
 fn statuses_are_counted_by_code_and_by_class() {
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     for code in [200, 200, 204, 404, 503, 999, 42] {
         outcomes.count_attempt();
         outcomes.count_ok(code);

@@ -40,7 +40,7 @@ impl RequestTotals {
     /// Creates empty totals for a closed or an open load.
     pub fn new(is_closed: bool) -> RequestTotals {
         RequestTotals {
-            outcomes: OutcomeCounts::new(),
+            outcomes: OutcomeCounts::default(),
             latency: LoadLatency::new(is_closed),
             responses: ResponseStats::default(),
         }
@@ -55,7 +55,7 @@ impl RequestTotals {
 
     /// Clears all totals but keeps the allocated memory.
     pub fn clear(&mut self) {
-        self.outcomes = OutcomeCounts::new();
+        self.outcomes = OutcomeCounts::default();
         self.latency.clear();
         self.responses = ResponseStats::default();
     }

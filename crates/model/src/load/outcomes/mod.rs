@@ -92,11 +92,6 @@ impl TryFrom<BTreeMap<String, u64>> for ErrorCounts {
 }
 
 impl OutcomeCounts {
-    /// Creates empty counts.
-    pub fn new() -> OutcomeCounts {
-        OutcomeCounts::default()
-    }
-
     /// Counts a request that is due. Later, one of the methods below must count its outcome.
     pub fn count_attempt(&mut self) {
         self.attempted += 1;
