@@ -4,8 +4,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_model::load::latency::{
     AB_PERCENTS, HistogramLogError, HistogramLogRow, IntendedStart, MAX_RECORDABLE_NS, OpenLatency,
-    RequestOutcome, RequestTimes, TimeDistribution, is_reached_by_failures, percent_rows, read_log,
-    write_log,
+    RequestOutcome, RequestTimes, TimeDistribution, TimeSet, is_reached_by_failures, percent_rows,
+    read_log, write_log,
 };
 use speedwell_model::load::outcomes::ErrorClass;
 use std::time::Duration;
