@@ -89,7 +89,7 @@ impl GateOutcome {
                 ("gate cannot judge", [obstacles, &[format!("judged: {judged}")]].concat())
             }
         };
-        let parts = [&parts[..], &self.remarks].concat();
+        let parts = [&parts[..], &self.remarks[..]].concat();
         format!("{begin}: {}", parts.join("; "))
     }
 }
