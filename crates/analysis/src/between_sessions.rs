@@ -8,29 +8,12 @@
 
 use crate::comparison::{SourceSide, add_counts, add_to_findings, compare_matched, match_cases};
 use crate::grid::RunGrid;
-use crate::points::{FactDifference, environment_facts, fact_differences};
+use crate::points::{environment_facts, fact_differences};
 use crate::policy::JudgingPolicy;
-use crate::session::SessionTally;
-use crate::session::{report_unknown_metrics, requested_metrics};
-use crate::withheld::MeasuredVariant;
+use crate::session::{SessionTally, report_unknown_metrics, requested_metrics};
 use crate::{AnalysisFindings, AnalysisSettings, validity, warnings};
 use speedwell_model::{Environment, MeasuredProgram, Metric, Sample, Session, SessionState};
 use std::collections::HashSet;
-
-/// One side of a comparison between sources.
-struct SelectedSource<'a> {
-    label: &'a str,
-    session: &'a Session,
-    grid: RunGrid<'a>,
-    variant: usize,
-}
-
-impl SelectedSource<'_> {
-    /// Name of the compared variant.
-    fn variant(&self) -> &str {
-        &self.grid.variants[self.variant]
-    }
-}
 
 /// Compares the first source with each of the others. A source consists of a label, a session and
 /// the variant to compare. Without a variant, the session's baseline is compared. The baseline
@@ -57,26 +40,26 @@ fn compare_requested(
     settings: &AnalysisSettings,
 ) -> AnalysisFindings {
     let mut findings = AnalysisFindings::default();
-    let mut selected: Vec<SelectedSource<'_>> = Vec::new();
-    for (label, session, variant) in sources {
+    let grids: Vec<RunGrid<'_>> =
+        sources.iter().map(|(_, session, _)| RunGrid::new(session)).collect();
+    let mut selected: Vec<SourceSide<'_, '_>> = Vec::new();
+    for ((name, session, variant), grid) in sources.iter().zip(&grids) {
         if !selected.iter().any(|other| other.session.id == session.id) {
             findings.failures.extend(session.failures.iter().cloned());
             let tally = SessionTally::from_session(session);
-            (findings.warnings).extend(tally.warnings(session, Some(label)));
-            (findings.gate_obstacles).extend(tally.gate_obstacle(session, Some(label)));
+            (findings.warnings).extend(tally.warnings(session, Some(name)));
+            (findings.gate_obstacles).extend(tally.gate_obstacle(session, Some(name)));
         }
-        let source = select_source(label, session, variant.as_deref(), &mut findings);
-        selected.extend(source);
+        let side = SourceSide { name, session, grid, variant: 0 };
+        selected.extend(select_variant(side, variant.as_deref(), &mut findings));
     }
     let Some((baseline, candidates)) = selected.split_first() else { return findings };
     findings.warnings.extend(environment_warnings(&selected));
-    let sides: Vec<_> =
-        selected.iter().map(|side| (side.label, side.session, side.variant())).collect();
-    findings.validity = validity::check_sides(&sides);
+    findings.validity = validity::check_sides(&selected);
     for candidate in candidates {
         if same_results(baseline, candidate) {
             let message =
-                format!("'{}' and '{}' contain the same results", baseline.label, candidate.label);
+                format!("'{}' and '{}' contain the same results", baseline.name, candidate.name);
             findings.warnings.push(format!("{message}."));
             findings.gate_obstacles.push(message);
         }
@@ -93,29 +76,28 @@ fn compare_requested(
     report_unknown_metrics(baseline.session, &unknown, &mut findings);
     for metric in metrics {
         for (candidate, policy) in candidates.iter().zip(&policies) {
-            let warning = check_metric(metric, candidate.session, candidate.label);
+            let warning = check_metric(metric, candidate.session, candidate.name);
             if let Some(warning) = &warning {
                 let obstacle = warning.trim_end_matches('.').to_owned();
                 warnings::add_distinct(&mut findings.gate_obstacles, [obstacle]);
             }
             warnings::add_distinct(&mut findings.warnings, warning);
-            let (old, new) = (source_side(baseline), source_side(candidate));
             let are_apart = relate_sources(baseline, candidate) == SourceRelation::Apart;
-            matched.push(match_cases(&old, &new, metric, policy, are_apart, settings));
+            matched.push(match_cases(baseline, candidate, metric, policy, are_apart, settings));
         }
     }
     add_to_findings(compare_matched(matched, settings), &mut findings);
     findings
 }
 
-fn select_source<'a>(
-    label: &'a str,
-    session: &'a Session,
-    variant: Option<&str>,
+/// Selects the `requested` variant of the side, or else its session's baseline.
+fn select_variant<'a, 's>(
+    side: SourceSide<'a, 's>,
+    requested: Option<&str>,
     findings: &mut AnalysisFindings,
-) -> Option<SelectedSource<'a>> {
-    let grid = RunGrid::new(session);
-    let variant_name = variant.unwrap_or(&session.design.baseline);
+) -> Option<SourceSide<'a, 's>> {
+    let SourceSide { name: label, session, grid, .. } = side;
+    let variant_name = requested.unwrap_or(&session.design.baseline);
     let index = grid.variant_index(variant_name);
     let warnings = &mut findings.warnings;
     match index {
@@ -124,30 +106,30 @@ fn select_source<'a>(
             (findings.gate_obstacles).push(format!("'{label}' has no runs"));
             return None;
         }
-        None if variant.is_some() || grid.variants.len() > 1 => warnings.push(format!(
+        None if requested.is_some() || grid.variants.len() > 1 => warnings.push(format!(
             "'{label}' has no variant '{variant_name}'; '{}' is compared instead.",
             grid.variants[0]
         )),
-        Some(_) if variant.is_none() && grid.variants.len() > 1 => warnings.push(format!(
+        Some(_) if requested.is_none() && grid.variants.len() > 1 => warnings.push(format!(
             "'{label}' has the variants {}; '{variant_name}' is compared.",
             warnings::quote_list(grid.variants.iter().map(|name| &**name))
         )),
         _ => {}
     }
     let selected_name = &grid.variants[index.unwrap_or(0)];
-    if variant.is_none() {
+    if requested.is_none() {
         let others = grid.variants.iter().filter(|name| *name != selected_name);
         findings.excluded.extend(others.map(|other| format!("'{other}' of '{label}' left out")));
     }
-    Some(SelectedSource { label, session, grid, variant: index.unwrap_or(0) })
+    Some(SourceSide { variant: index.unwrap_or(0), ..side })
 }
 
 /// Whether both sources hold the same runs, for instance because they are copies of one file. False
 /// if all values of a side are equal: both sides may have this value by chance.
-fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
-    let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
+fn same_results(one: &SourceSide<'_, '_>, other: &SourceSide<'_, '_>) -> bool {
+    let runs = |source: &SourceSide<'_, '_>| -> Vec<(u32, Vec<Sample>)> {
         let runs = source.session.runs.iter();
-        let variant_runs = runs.filter(|run| *run.variant == *source.variant());
+        let variant_runs = runs.filter(|run| *run.variant == *source.variant_name());
         variant_runs.map(|run| (run.slot, run.samples.clone())).collect()
     };
     let varies = |runs_of_side: &[(u32, Vec<Sample>)]| {
@@ -155,7 +137,8 @@ fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
         let first = samples.next();
         first.is_some_and(|first| samples.any(|sample| sample.value != first.value))
     };
-    let is_same_variant = one.session.id == other.session.id && one.variant() == other.variant();
+    let is_same_variant =
+        one.session.id == other.session.id && one.variant_name() == other.variant_name();
     let is_copy = one.session.id == other.session.id || one.session.state == SessionState::Imported;
     let (a, b) = (runs(one), runs(other));
     is_copy && (is_same_variant || one.session.id != other.session.id) && varies(&a) && a == b
@@ -173,7 +156,7 @@ enum SourceRelation {
     Turns,
 }
 
-fn relate_sources(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>) -> SourceRelation {
+fn relate_sources(baseline: &SourceSide<'_, '_>, candidate: &SourceSide<'_, '_>) -> SourceRelation {
     if baseline.session.id != candidate.session.id {
         return SourceRelation::Apart;
     }
@@ -181,9 +164,9 @@ fn relate_sources(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>)
     // same cases.
     let baseline_slots: HashSet<u32> = baseline.session.runs.iter().map(|run| run.slot).collect();
     let mut runs = candidate.session.runs.iter();
-    let holds_all =
-        runs.all(|run| *run.variant != *candidate.variant() || baseline_slots.contains(&run.slot));
-    if holds_all && baseline.variant() != candidate.variant() {
+    let holds_all = runs
+        .all(|run| *run.variant != *candidate.variant_name() || baseline_slots.contains(&run.slot));
+    if holds_all && baseline.variant_name() != candidate.variant_name() {
         SourceRelation::Variants
     } else {
         SourceRelation::Turns
@@ -192,8 +175,8 @@ fn relate_sources(baseline: &SelectedSource<'_>, candidate: &SelectedSource<'_>)
 
 /// Chooses the policy that judges two sources, and adds warnings about it to `warnings`.
 fn source_policy(
-    baseline: &SelectedSource<'_>,
-    candidate: &SelectedSource<'_>,
+    baseline: &SourceSide<'_, '_>,
+    candidate: &SourceSide<'_, '_>,
     settings: &AnalysisSettings,
     warnings: &mut Vec<String>,
 ) -> JudgingPolicy {
@@ -206,7 +189,7 @@ fn source_policy(
             JudgingPolicy::new(design, settings)
         }
         SourceRelation::Turns => {
-            let sides = (baseline.label, candidate.label);
+            let sides = (baseline.name, candidate.name);
             warnings::add_distinct(warnings, warnings::warn_turns(sides, design.order));
             // Cases that took turns ran close in time, but always in the same order, and looks were
             // planned for each of them separately.
@@ -215,15 +198,6 @@ fn source_policy(
     };
     warnings::add_distinct(warnings, warnings::warn_method(settings, &policy));
     policy
-}
-
-fn source_side<'a, 's>(source: &'a SelectedSource<'s>) -> SourceSide<'a, 's> {
-    SourceSide {
-        name: source.label,
-        cases: &source.grid.cases,
-        variant: source.variant,
-        measured: MeasuredVariant { session: source.session, variant: source.variant() },
-    }
 }
 
 /// Warns if the candidate's session lacks the metric or defines it differently.
@@ -244,7 +218,7 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
 
 /// Compares each source with the first one. Warns if the environment differs, or if the source ran
 /// a different build of the same program.
-fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
+fn environment_warnings(sources: &[SourceSide<'_, '_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else { return Vec::new() };
     let mut warnings = Vec::new();
     for other in others.iter().filter(|other| other.session.id != first.session.id) {
@@ -253,8 +227,8 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
         if !differences.is_empty() {
             warnings.push(format!(
                 "'{}' and '{}' were measured under different circumstances: {}.",
-                first.label,
-                other.label,
+                first.name,
+                other.name,
                 differences.join(", ")
             ));
         }
@@ -264,17 +238,14 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
 }
 
 fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
-    let difference = |FactDifference { name, before, after }: FactDifference| {
-        format!("{name} '{before}' and '{after}'")
-    };
-    fact_differences(&environment_facts(a), &environment_facts(b))
-        .into_iter()
-        .map(difference)
+    let differences = fact_differences(&environment_facts(a), &environment_facts(b)).into_iter();
+    differences
+        .map(|fact| format!("{} '{}' and '{}'", fact.name, fact.before, fact.after))
         .collect()
 }
 
 /// Warns if both sources ran a program from the same path, but different builds of it.
-fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Option<String> {
+fn changed_program(first: &SourceSide<'_, '_>, other: &SourceSide<'_, '_>) -> Option<String> {
     let (a, b) = (measured_program(first)?, measured_program(other)?);
     let build = |p: &MeasuredProgram| (p.version.clone(), p.size_bytes, p.modified_unix_ms);
     if a.path != b.path || build(a) == build(b) {
@@ -283,15 +254,15 @@ fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Op
     let [old, new] = [a, b].map(|p| p.version.as_deref().unwrap_or("unknown version"));
     let path = a.path.display();
     Some(if a.version == b.version {
-        format!("'{path}' was a different build of {old} in '{}'.", other.label)
+        format!("'{path}' was a different build of {old} in '{}'.", other.name)
     } else {
-        format!("'{path}' was {old} in '{}', {new} in '{}'.", first.label, other.label)
+        format!("'{path}' was {old} in '{}', {new} in '{}'.", first.name, other.name)
     })
 }
 
-fn measured_program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a MeasuredProgram> {
+fn measured_program<'a>(source: &'a SourceSide<'_, '_>) -> Option<&'a MeasuredProgram> {
     let programs = &source.session.environment.programs;
-    programs.iter().find(|program| program.variant == source.variant())
+    programs.iter().find(|program| program.variant == source.variant_name())
 }
 
 #[cfg(test)]

@@ -164,12 +164,6 @@ pub struct LayoutSpread {
 }
 
 impl LayoutSpread {
-    /// Optimal number of runs per build if making a build costs as much as `cost` runs; `None` if
-    /// builds do not differ.
-    pub fn runs_per_build(&self, cost: f64) -> Option<u32> {
-        self.components.values_per_group(cost)
-    }
-
     /// Describes the spread in a sentence.
     pub fn to_sentence(&self) -> String {
         let components = &self.components;

@@ -7,10 +7,9 @@
 use super::findings::{CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange};
 use crate::evidence::{self, standard_error};
 use crate::grid::{CaseRuns, RunGrid, finite_values, rejected_by_rules};
-use crate::paired::{ComparedData, PairedRuns, exceeds_chance, noise_autocorrelation};
+use crate::paired::{PairedRuns, exceeds_chance, noise_autocorrelation};
 use crate::policy::{AchievedPrecision, JudgingPolicy};
-use crate::session::SessionTally;
-use crate::session::{requested_metrics, unknown_metric_message};
+use crate::session::{SessionTally, requested_metrics, unknown_metric_message};
 use crate::summary::{estimate_with_interval, finite_or_none};
 use crate::{AnalysisSettings, StatisticalMethod};
 use speedwell_model::{Metric, NoiseCalibration, Session, median};
@@ -52,7 +51,12 @@ pub fn calibrate_session(
         for case in &grid.cases {
             let side = |variant: usize| finite_values(&case.by_variant[variant], &metric.name);
             let pair = PairedRuns::new(side(0), side(1), policy.matching);
-            let trials = compare_parts(&pair, blocks, &policy);
+            // One test for every `blocks` consecutive blocks.
+            let parts = pair.split_blocks(blocks).into_iter();
+            let tests = parts.filter_map(|data| evidence::block_test(&data));
+            let trials: Vec<CalibrationTrial> = tests
+                .map(|test| (test.p <= policy.alpha, test.attained_level(policy.alpha)))
+                .collect();
             cases.push(describe_case(case, &pair, &trials, &policy));
             alarms.extend(trials);
         }
@@ -66,19 +70,6 @@ pub fn calibrate_session(
         warnings,
         ..count_alarms(&alarms, session, policy.alpha)
     }
-}
-
-/// Runs one test for every `blocks` consecutive blocks.
-fn compare_parts(
-    pair: &PairedRuns,
-    blocks: usize,
-    policy: &JudgingPolicy,
-) -> Vec<CalibrationTrial> {
-    let compare = |data: ComparedData| {
-        let test = evidence::block_test(&data)?;
-        Some((test.p <= policy.alpha, test.attained_level(policy.alpha)))
-    };
-    pair.split_blocks(blocks).into_iter().filter_map(compare).collect()
 }
 
 fn describe_case(

@@ -12,13 +12,15 @@ use crate::policy::{
     most_comparisons,
 };
 use crate::sequential::{DataEnd, SequentialOutcome};
+use crate::summary::estimate_with_interval;
 use crate::warnings::format_count;
 use crate::withheld::WithheldReason;
 use crate::{CaseComparison, NoVerdict, StatisticalMethod, TestingCorrection};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Case, IntervalEstimate, RunValue, Verdict};
-use speedwell_stats::describe::{mean, quantile};
+use speedwell_stats::bootstrap::percentile_interval;
+use speedwell_stats::describe::mean;
 use speedwell_stats::distribution::{chi_squared_upper_tail, normal};
 use std::sync::Arc;
 
@@ -75,13 +77,9 @@ pub(super) fn has_shape_changed(
 ) -> bool {
     let log = |share: f64| share.ln_1p();
     let half = |estimate: &IntervalEstimate| 0.5 * (log(estimate.high) - log(estimate.low));
-    match (typical, mean) {
-        (Some(typical), Some(mean)) => {
-            let apart = (log(mean.value) - log(typical.value)).abs();
-            apart > half(&typical).max(half(&mean)).max(ROUNDING_TOLERANCE)
-        }
-        _ => false,
-    }
+    let (Some(typical), Some(mean)) = (typical, mean) else { return false };
+    let apart = (log(mean.value) - log(typical.value)).abs();
+    apart > half(&typical).max(half(&mean)).max(ROUNDING_TOLERANCE)
 }
 
 /// Notes on one case of a comparison.
@@ -248,24 +246,17 @@ pub(super) fn explain_open_verdict(
 /// after the correction. `None` if it is unknown how much the runs scatter.
 pub(super) fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
-    let outcome = &row.outcome;
-    let runs = row.runs;
     let level_of_one = policy.smallest_p().fewest_runs(level);
     let reachable = level_of_one.max(policy.fewest_runs(level));
-    let in_blocks = |missing: usize| {
-        (missing.max(1).div_ceil(block) * block * policy.unit.runs_per_unit()) as u32
-    };
-    let (precision, change) = row.precision.zip(outcome.change)?;
+    let (precision, change) = row.precision.zip(row.outcome.change)?;
     let runs_for_change = precision
         .runs_for(distance_to_change(change.value, policy.threshold), level)
         .map(|required| required.max(reachable));
     let runs_for_same =
         precision.runs_for(distance_to_same(change.value, policy.delta), policy.alpha);
-    let required = match (runs_for_change, runs_for_same) {
-        (Some(runs_for_change), Some(runs_for_same)) => runs_for_change.min(runs_for_same),
-        (for_change, for_same) => for_change.or(for_same)?,
-    };
-    Some(in_blocks(required.saturating_sub(runs)))
+    let required = runs_for_change.into_iter().chain(runs_for_same).min()?;
+    let missing = required.saturating_sub(row.runs).max(1);
+    Some((missing.div_ceil(block) * block * policy.unit.runs_per_unit()) as u32)
 }
 
 /// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95%
@@ -292,8 +283,7 @@ pub(super) fn overall_change(
     let cases: Vec<(f64, f64)> = rows.iter().filter_map(|row| ratio_and_error(row)).collect();
     if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
         let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
-        let value = mean(&logs).exp_m1();
-        return Some(IntervalEstimate { value, low: value, high: value });
+        return Some(estimate_with_interval(mean(&logs).exp_m1(), None));
     }
     if cases.len() < 2 {
         return unbounded_mean(rows);
@@ -315,15 +305,10 @@ pub(super) fn overall_change(
         let noise = normal::quantile(random.random_range(1e-12..1.0));
         (sum + noise * variance.sqrt()) / count
     };
-    let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
-    resamples.sort_unstable_by(f64::total_cmp);
-    let tail = 0.5 * (1.0 - confidence);
+    let resamples = (0..DRAWS).map(|_| resample()).collect();
+    let interval = percentile_interval(resamples, confidence).map(f64::exp_m1);
     let logs: Vec<f64> = cases.iter().map(|(log_ratio, _)| *log_ratio).collect();
-    Some(IntervalEstimate {
-        value: mean(&logs).exp_m1(),
-        low: quantile(&resamples, tail).exp_m1(),
-        high: quantile(&resamples, 1.0 - tail).exp_m1(),
-    })
+    Some(estimate_with_interval(mean(&logs).exp_m1(), Some(interval)))
 }
 
 /// Computes the interval for many cases without resampling. Resampling would give the same

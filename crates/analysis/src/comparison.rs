@@ -10,14 +10,14 @@
 //! explains the verdicts, `locations.rs` decides the figures of a row, and `session.rs` warns about
 //! problems of the whole session.
 
-use crate::builds::{IndependentUnit, LayoutSpread, independent_values, spreads_of_grid};
+use crate::builds::{IndependentUnit, independent_values, spreads_of_grid};
 use crate::case_row::{
     CaseRow, MatchedCase, additional_runs, are_alike, case_notes, count_unbounded,
     explain_no_verdict, explain_open_verdict, has_shape_changed, note_dependence, overall_change,
 };
 use crate::evidence::ShiftDirection;
 use crate::exact::ExactCounts;
-use crate::grid::{CaseRuns, DisturbanceExposure, RunGrid, finite_values};
+use crate::grid::{DisturbanceExposure, RunGrid, finite_values};
 use crate::locations::fill_locations;
 use crate::machines::{self, MachineEffect};
 use crate::paired::{
@@ -29,12 +29,12 @@ use crate::sequential::{
 };
 use crate::session::{
     SessionTally, baseline_index, folded_sides, layout_sentences, note_folded,
-    report_unknown_metrics, requested_metrics, warn_other_baseline,
+    report_unknown_metrics, requested_baseline, requested_metrics, warn_other_baseline,
 };
 use crate::summary::{finite_or_none, summarize_grid};
 use crate::validity::{self, PartChecker};
 use crate::warnings::{self, format_count};
-use crate::withheld::{MeasuredVariant, WithheldReason};
+use crate::withheld::WithheldReason;
 use crate::{
     AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, CaseSummary,
     SideSummary, TestingCorrection, evidence, exact,
@@ -101,7 +101,21 @@ pub fn analyze_in_parts<E>(
     parts: impl Fn(&mut dyn FnMut(&Session)) -> Result<(), E>,
 ) -> Result<AnalysisFindings, E> {
     let policy = JudgingPolicy::new(&header.design, settings);
-    let mut collector = SessionCollector::new(header, settings, &policy);
+    let (metrics, unknown_metrics) = requested_metrics(header, settings);
+    let mut collector = SessionCollector {
+        session: header,
+        settings,
+        policy: &policy,
+        metrics,
+        unknown_metrics,
+        variants: Vec::new(),
+        tally: SessionTally::default(),
+        checked: PartChecker::default(),
+        findings: AnalysisFindings::default(),
+        folded: Vec::new(),
+        matched: Vec::new(),
+        effects: Vec::new(),
+    };
     parts(&mut |part| collector.add_part(part))?;
     let repeated = collector.checked.repeated_digests();
     if !repeated.is_empty() {
@@ -121,8 +135,8 @@ struct SessionCollector<'a> {
     variants: Vec<Arc<str>>,
     tally: SessionTally,
     checked: PartChecker,
-    summaries: Vec<CaseSummary>,
-    spreads: Vec<LayoutSpread>,
+    /// Summaries and layout effects.
+    findings: AnalysisFindings,
     /// Cases and variants whose code the compiler has probably optimized away.
     folded: Vec<(Arc<Case>, Arc<str>)>,
     /// One entry per metric and candidate.
@@ -132,29 +146,6 @@ struct SessionCollector<'a> {
 }
 
 impl<'a> SessionCollector<'a> {
-    fn new(
-        session: &'a Session,
-        settings: &'a AnalysisSettings,
-        policy: &'a JudgingPolicy,
-    ) -> SessionCollector<'a> {
-        let (metrics, unknown_metrics) = requested_metrics(session, settings);
-        SessionCollector {
-            session,
-            settings,
-            policy,
-            metrics,
-            unknown_metrics,
-            variants: Vec::new(),
-            tally: SessionTally::default(),
-            checked: PartChecker::default(),
-            summaries: Vec::new(),
-            spreads: Vec::new(),
-            folded: Vec::new(),
-            matched: Vec::new(),
-            effects: Vec::new(),
-        }
-    }
-
     /// Adds a part.
     fn add_part(&mut self, part: &Session) {
         let grid = RunGrid::new(part);
@@ -162,11 +153,16 @@ impl<'a> SessionCollector<'a> {
         self.tally.add_part(part);
         self.checked.add_part(part);
         let summaries = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
-        self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
+        self.findings.layout.extend(spreads_of_grid(&grid, &self.metrics));
         self.folded.extend(folded_sides(part));
-        if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
+        let requested = requested_baseline(self.session, self.settings);
+        if let Some(baseline) = baseline_index(requested, &grid.variants) {
             let mut matched = self.match_part(&grid, baseline);
-            describe_single_looks(&mut matched, self.settings);
+            // With a sequential test, the evidence of one case depends on the others. Otherwise,
+            // describing the cases early frees most of their data.
+            if matched.iter().all(|matched| matched.policy.looks.is_none()) {
+                describe_all(&mut matched, self.settings);
+            }
             share_runs(&summaries, &mut matched);
             if self.matched.is_empty() {
                 self.matched = matched;
@@ -175,36 +171,26 @@ impl<'a> SessionCollector<'a> {
                 pairs.for_each(|(cases, part)| cases.append_part(part));
             }
         }
-        self.summaries.extend(summaries);
+        self.findings.summaries.extend(summaries);
         self.variants = grid.variants;
     }
 
     /// Matches the cases of a part for each metric and candidate, and computes the changes on
     /// single machines.
     fn match_part(&mut self, grid: &RunGrid<'_>, baseline: usize) -> Vec<MatchedCases<'a>> {
-        let source = |variant: usize| SourceSide {
-            name: &grid.variants[variant],
-            cases: &grid.cases,
-            variant,
-            measured: MeasuredVariant { session: self.session, variant: &grid.variants[variant] },
+        let source = |variant: usize| {
+            let name = &grid.variants[variant];
+            SourceSide { name, session: self.session, grid, variant }
         };
         let mut matched = Vec::new();
         for metric in &self.metrics {
             for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
-                let sides = [baseline, candidate];
-                let [old, new] = sides.map(source);
+                let [old, new] = [baseline, candidate].map(source);
                 let cases = match_cases(&old, &new, metric, self.policy, false, self.settings);
                 if !self.session.machines.is_empty() {
-                    let name = &metric.name;
                     let ids = cases.cases.iter().map(|case| case.id.as_str());
-                    let effects = machines::effects_of_cases(
-                        self.session,
-                        grid,
-                        sides,
-                        name,
-                        self.policy,
-                        ids,
-                    );
+                    let name = &metric.name;
+                    let effects = machines::effects_of_cases([old, new], name, self.policy, ids);
                     if self.effects.len() <= matched.len() {
                         self.effects.push(Vec::new());
                     }
@@ -229,16 +215,15 @@ impl<'a> SessionCollector<'a> {
                 .then_some(self.tally.runs),
             is_too_busy: self.tally.warn_too_busy(session).is_some(),
             validity: self.checked.into_findings(),
-            summaries: self.summaries,
             gate_obstacles: self.tally.gate_obstacle(session, None).into_iter().collect(),
             program_names: session.program_names(),
-            ..AnalysisFindings::default()
+            ..self.findings
         };
         report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
         for summary in &mut findings.summaries {
             (summary.notes).retain(|note| !self.tally.shared_by_all(session).contains(note));
         }
-        let sentences = layout_sentences(&self.spreads);
+        let sentences = layout_sentences(&findings.layout);
         let layout_sentence = |case: &Case, metric: &Metric| {
             let id = case.id();
             sentences.get(&(&*id, &*metric.name)).cloned()
@@ -250,23 +235,23 @@ impl<'a> SessionCollector<'a> {
             }
         }
         let warnings = &mut findings.warnings;
-        warnings.extend(warn_other_baseline(session, &self.variants, settings));
+        let requested = requested_baseline(session, settings);
+        warnings.extend(warn_other_baseline(requested, &self.variants));
         if self.variants.len() > 1 {
             warnings::add_distinct(warnings, warnings::warn_order(session.design.order));
             warnings::add_distinct(warnings, warnings::warn_method(settings, self.policy));
             warnings::add_distinct(warnings, warnings::warn_plan(&session.design, settings));
         }
         let mut compared = compare_matched(self.matched, settings);
-        for judged in &mut compared {
-            note_folded(&self.folded, &mut judged.comparison);
-            let CandidateComparison { metric, rows, .. } = &mut judged.comparison;
+        for (comparison, _) in &mut compared {
+            note_folded(&self.folded, comparison);
+            let CandidateComparison { metric, rows, .. } = comparison;
             for row in rows {
                 row.notes.extend(layout_sentence(&row.case, metric));
             }
         }
         add_to_findings(compared, &mut findings);
         machines::add_machine_results(self.effects, self.policy, &mut findings.comparisons);
-        findings.layout = self.spreads;
         findings
     }
 }
@@ -302,22 +287,28 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
 }
 
 /// One side of a comparison: a variant's runs by case.
+#[derive(Clone, Copy)]
 pub(super) struct SourceSide<'a, 's> {
     /// Name in tables.
     pub name: &'a str,
-    /// Cases of the side's session.
-    pub cases: &'a [CaseRuns<'s>],
-    /// Index of the side's variant in each case.
+    /// The side's session.
+    pub session: &'a Session,
+    /// Runs of the session, or of a part of it.
+    pub grid: &'a RunGrid<'s>,
+    /// Index of the side's variant in the grid.
     pub variant: usize,
-    /// The measured variant.
-    pub measured: MeasuredVariant<'a>,
 }
 
 impl<'a> SourceSide<'a, '_> {
+    /// Name of the side's variant in its session.
+    pub fn variant_name(&self) -> &'a str {
+        &self.grid.variants[self.variant]
+    }
+
     /// Files that runs wrongly loaded from the user's checkout, by benchmark.
     fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
         let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
-        for case in self.cases {
+        for case in &self.grid.cases {
             for file in case.by_variant[self.variant].iter().flat_map(|run| run.stray_files()) {
                 files.entry(&case.case.benchmark).or_default().insert(file);
             }
@@ -326,36 +317,8 @@ impl<'a> SourceSide<'a, '_> {
     }
 }
 
-/// Findings on one candidate for one metric.
-pub(super) struct JudgedComparison {
-    pub comparison: CandidateComparison,
-    /// Number of cases excluded from the overall change.
-    pub left_out: usize,
-    /// Number of cases whose sides were measured one after the other.
-    pub one_after_the_other: usize,
-}
-
-impl JudgedComparison {
-    /// Warnings about the comparison, as whole sentences.
-    pub fn warnings(&self) -> Vec<String> {
-        let comparison = &self.comparison;
-        let (old, new) = (&comparison.baseline, &comparison.candidate);
-        let mut warnings = Vec::new();
-        if self.one_after_the_other > 0 {
-            warnings.push(format!(
-                "'{old}' and '{new}' were measured one after the other, so a drift of the machine \
-                 would look like a change."
-            ));
-        }
-        if comparison.typical().is_some() && self.left_out > 0 {
-            let cases = format_count(self.left_out, "case", "cases");
-            warnings.push(format!(
-                "The overall change of '{new}' leaves out {cases} without a bounded interval."
-            ));
-        }
-        warnings
-    }
-}
+/// Findings on one candidate for one metric, and warnings about them as whole sentences.
+type JudgedComparison = (CandidateComparison, Vec<String>);
 
 /// Two sources with their common cases, for one metric.
 pub(super) struct MatchedCases<'r> {
@@ -378,14 +341,6 @@ impl MatchedCases<'_> {
         self.rows.extend(part.rows);
         self.only_baseline.extend(part.only_baseline);
         self.only_candidate.extend(part.only_candidate);
-    }
-}
-
-/// Describes all cases early, which frees most of their data. Does nothing if any comparison uses a
-/// sequential test, because the evidence of one case then depends on the others.
-fn describe_single_looks(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSettings) {
-    if comparisons.iter().all(|matched| matched.policy.looks.is_none()) {
-        describe_all(comparisons, settings);
     }
 }
 
@@ -438,11 +393,11 @@ pub(super) fn compare_matched(
 /// withdraws verdicts on latencies that must not be ranked, and notes where the verdicts on
 /// instructions and time disagree.
 pub(super) fn add_to_findings(compared: Vec<JudgedComparison>, findings: &mut AnalysisFindings) {
-    for judged in compared {
-        warnings::add_distinct(&mut findings.warnings, judged.warnings());
-        let metric = &judged.comparison.metric;
-        warnings::add_distinct(&mut findings.warnings, warnings::warn_direction(metric));
-        findings.comparisons.push(judged.comparison);
+    for (comparison, warnings) in compared {
+        warnings::add_distinct(&mut findings.warnings, warnings);
+        let direction = warnings::warn_direction(&comparison.metric);
+        warnings::add_distinct(&mut findings.warnings, direction);
+        findings.comparisons.push(comparison);
     }
     fill_locations(&mut findings.comparisons);
     validity::withdraw_latency_verdicts(&findings.validity, &mut findings.comparisons);
@@ -455,25 +410,38 @@ fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> 
         .iter()
         .filter(|row| row.comparison.withheld.is_none() && !row.has_biased_ratio)
         .collect();
-    JudgedComparison {
-        left_out: count_unbounded(&judged),
-        one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
-        comparison: CandidateComparison {
-            baseline: matched.baseline,
-            candidate: matched.candidate,
-            metric: matched.metric,
-            method: policy.method,
-            confidence: policy.confidence(),
-            delta: policy.delta,
-            threshold: (policy.threshold > 0.0).then_some(policy.threshold),
-            correction: settings.correction,
-            overall: overall_change(&judged, policy.confidence(), settings.seed),
-            is_typical: are_alike(&judged),
-            rows: rows.into_iter().map(|row| row.comparison).collect(),
-            only_baseline: matched.only_baseline,
-            only_candidate: matched.only_candidate,
-        },
+    let mut warnings = Vec::new();
+    let (old, new) = (&matched.baseline, &matched.candidate);
+    if rows.iter().any(|row| row.one_after_the_other) {
+        warnings.push(format!(
+            "'{old}' and '{new}' were measured one after the other, so a drift of the machine \
+             would look like a change."
+        ));
     }
+    let overall = overall_change(&judged, policy.confidence(), settings.seed);
+    let (is_typical, left_out) = (are_alike(&judged), count_unbounded(&judged));
+    if is_typical && overall.is_some() && left_out > 0 {
+        let cases = format_count(left_out, "case", "cases");
+        warnings.push(format!(
+            "The overall change of '{new}' leaves out {cases} without a bounded interval."
+        ));
+    }
+    let comparison = CandidateComparison {
+        baseline: matched.baseline,
+        candidate: matched.candidate,
+        metric: matched.metric,
+        method: policy.method,
+        confidence: policy.confidence(),
+        delta: policy.delta,
+        threshold: (policy.threshold > 0.0).then_some(policy.threshold),
+        correction: settings.correction,
+        overall,
+        is_typical,
+        rows: rows.into_iter().map(|row| row.comparison).collect(),
+        only_baseline: matched.only_baseline,
+        only_candidate: matched.only_candidate,
+    };
+    (comparison, warnings)
 }
 
 fn has_values(runs: &[&Run], metric: &Metric) -> bool {
@@ -485,7 +453,7 @@ fn runs_by_case<'a, 's>(
     side: &SourceSide<'a, 's>,
     metric: &Metric,
 ) -> HashMap<&'a str, (&'a [&'s Run], &'a DisturbanceExposure)> {
-    let cases = side.cases.iter().filter_map(|case| {
+    let cases = side.grid.cases.iter().filter_map(|case| {
         let runs = &case.by_variant[side.variant][..];
         has_values(runs, metric).then(|| (&*case.id, (runs, &case.exposures[side.variant])))
     });
@@ -494,18 +462,10 @@ fn runs_by_case<'a, 's>(
 
 /// Explains why the processor times of a case's variants, measured in one session, cannot be
 /// compared: one of them was blocked for longer.
-fn explain_blocked(
-    case: &str,
-    [baseline, candidate]: [MeasuredVariant<'_>; 2],
-    metric: &Metric,
-) -> Option<String> {
-    let choice = baseline
-        .session
-        .design
-        .order_choice
-        .as_ref()
-        .filter(|_| metric.name == Metric::CPU_TIME)?;
-    choice.explain_blocked(case, [baseline.variant, candidate.variant])
+fn explain_blocked(case: &str, sides: [&SourceSide<'_, '_>; 2], metric: &Metric) -> Option<String> {
+    let choice = sides[0].session.design.order_choice.as_ref();
+    let choice = choice.filter(|_| metric.name == Metric::CPU_TIME)?;
+    choice.explain_blocked(case, sides.map(SourceSide::variant_name))
 }
 
 /// Matches the cases of two sources, to be judged by `policy`; `apart` means that they come from
@@ -519,7 +479,8 @@ pub(super) fn match_cases<'r>(
     settings: &AnalysisSettings,
 ) -> MatchedCases<'r> {
     let mut runs_of = runs_by_case(candidate, metric);
-    let checkout_files = [baseline, candidate].map(SourceSide::checkout_files_by_benchmark);
+    let sides = [baseline, candidate];
+    let checkout_files = sides.map(SourceSide::checkout_files_by_benchmark);
     let mut matched = MatchedCases {
         baseline: baseline.name.to_owned(),
         candidate: candidate.name.to_owned(),
@@ -530,7 +491,7 @@ pub(super) fn match_cases<'r>(
         only_baseline: Vec::new(),
         only_candidate: Vec::new(),
     };
-    for case in baseline.cases {
+    for case in &baseline.grid.cases {
         let old = &case.by_variant[baseline.variant][..];
         if !has_values(old, metric) {
             continue;
@@ -548,8 +509,7 @@ pub(super) fn match_cases<'r>(
             }
             _ => Vec::new(),
         };
-        let measured = [baseline.measured, candidate.measured];
-        let blocked = if apart { None } else { explain_blocked(&case.id, measured, metric) };
+        let blocked = if apart { None } else { explain_blocked(&case.id, sides, metric) };
         let [units_old, units_new] = if apart {
             // Sessions have no builds in common, so the values of each side are computed
             // separately.
@@ -557,16 +517,17 @@ pub(super) fn match_cases<'r>(
         } else {
             policy.unit.paired_values([old, new], &metric.name)
         };
+        let mut pair = PairedRuns::new(units_old, units_new, policy.matching);
+        pair.repeats_process = [old, new].concat().iter().any(|run| run.is_repetition());
         let benchmark = &*case.case.benchmark;
         let checkout_files = checkout_files.each_ref().map(|files| files.get(benchmark));
         matched.cases.push(MatchedCase {
-            withheld: WithheldReason::between(measured, checkout_files, benchmark, settings),
+            withheld: WithheldReason::between(sides, checkout_files, benchmark, settings),
             case: case.case.clone(),
             id: case.id.clone(),
             sides: (apart || policy.unit != IndependentUnit::Run)
                 .then(|| [old, new].map(|side| finite_values(side, &metric.name))),
-            pair: PairedRuns::new(units_old, units_new, policy.matching)
-                .with_repetitions([old, new].concat().iter().any(|run| run.is_repetition())),
+            pair,
             alone,
             blocked,
             apart,
@@ -574,7 +535,7 @@ pub(super) fn match_cases<'r>(
                 .map(DisturbanceExposure::clone),
         });
     }
-    let ids = candidate.cases.iter().map(|case| &case.id);
+    let ids = candidate.grid.cases.iter().map(|case| &case.id);
     let unmatched = ids.filter(|id| runs_of.contains_key(id.as_str())).cloned();
     matched.only_candidate = unmatched.collect();
     matched
@@ -592,7 +553,11 @@ fn describe_case(
     names: [&str; 2],
 ) -> CaseRow {
     let seed = policy.seed_for(&case.id);
-    let counts = counts_of(&case.pair, policy);
+    let counts = if policy.counts {
+        ExactCounts::from_runs(&case.pair.baseline, &case.pair.candidate)
+    } else {
+        ExactCounts::TooFew
+    };
     if counts.is_exact() {
         (outcome.change, outcome.p, outcome.error) = (counts.exact_change(), None, None);
     }
@@ -648,15 +613,6 @@ fn describe_case(
         one_after_the_other,
         has_biased_ratio,
         counts,
-    }
-}
-
-/// Compares the values as counts if the metric is a count.
-fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
-    if policy.counts {
-        ExactCounts::from_runs(&pair.baseline, &pair.candidate)
-    } else {
-        ExactCounts::TooFew
     }
 }
 

@@ -66,8 +66,7 @@ pub fn evaluate_confirmation(
         return Ok(None);
     }
     let change = tested_change(&stratified_rank(runs)?, look.p_limit);
-    let is_there =
-        matches!(decision, LookDecision::Rejected { .. }) && (change.value > 0.0) == is_more;
+    let is_there = decision == LookDecision::Rejected && (change.value > 0.0) == is_more;
     let result = if is_there { ConfirmationResult::Confirmed } else { ConfirmationResult::Refuted };
     Ok(Some(result(change)))
 }
@@ -104,11 +103,8 @@ pub fn read_confirmations<'a>(
                 let runs = row.baseline.runs.len().min(row.candidate.runs.len());
                 let last_look = CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1] as usize;
                 let is_open = row.verdict == Verdict::Unclear && runs < last_look;
-                match (is_there, is_open) {
-                    (true, _) => Some(ConfirmationResult::Confirmed(change)),
-                    (false, true) => None,
-                    (false, false) => Some(ConfirmationResult::Refuted(change)),
-                }
+                let confirmed = is_there.then_some(ConfirmationResult::Confirmed(change));
+                confirmed.or((!is_open).then_some(ConfirmationResult::Refuted(change)))
             };
             // A change from zero counts as an infinite change.
             let from_zero = row.is_from_zero().then(|| estimate_with_interval(f64::INFINITY, None));

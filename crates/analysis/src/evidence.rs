@@ -63,8 +63,7 @@ fn estimate_shift(
     let confidence = 1.0 - limit.p;
     let estimate = match method {
         StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
-            let test = rank_test(method, &*data.with_logs()?)?;
-            RatioEstimate { ratio: test.ratio(), interval: test.interval_at(limit.p) }
+            rank_test(method, &*data.with_logs()?)?.estimate(limit.p)
         }
         StatisticalMethod::MannWhitney => shift_of_logs(data, confidence)?,
         StatisticalMethod::Welch => fieller_interval(&data.baseline, &data.candidate, confidence)?,
@@ -83,9 +82,6 @@ pub(super) fn p_value(
 ) -> Option<f64> {
     let candidate: Vec<f64> = data.candidate.iter().map(|value| value / ratio).collect();
     match method {
-        StatisticalMethod::Rank | StatisticalMethod::SignedRank if ratio == 1.0 => {
-            rank_test(method, data).map(|test| test.p_value())
-        }
         StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
             rank_test(method, data).map(|test| test.shifted_tails(ratio.ln()).two_sided_p())
         }
@@ -131,13 +127,6 @@ enum RankTest {
 }
 
 impl RankTest {
-    fn p_value(&self) -> f64 {
-        match self {
-            RankTest::Blocks(test) => test.p,
-            RankTest::Pairs(test) => test.p,
-        }
-    }
-
     fn shifted_tails(&self, theta: f64) -> TailProbabilities {
         match self {
             RankTest::Blocks(test) => test.test_shifted(theta),
@@ -145,18 +134,12 @@ impl RankTest {
         }
     }
 
-    fn ratio(&self) -> f64 {
-        match self {
-            RankTest::Blocks(test) => test.ratio(),
-            RankTest::Pairs(test) => test.ratio(),
-        }
-    }
-
-    fn interval_at(&self, p_limit: f64) -> Interval {
-        match self {
-            RankTest::Blocks(test) => test.interval_at(p_limit),
-            RankTest::Pairs(test) => test.interval_at(p_limit),
-        }
+    fn estimate(&self, p_limit: f64) -> RatioEstimate {
+        let (ratio, interval) = match self {
+            RankTest::Blocks(test) => (test.ratio(), test.interval_at(p_limit)),
+            RankTest::Pairs(test) => (test.ratio(), test.interval_at(p_limit)),
+        };
+        RatioEstimate { ratio, interval }
     }
 }
 
@@ -385,13 +368,8 @@ fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
 
 /// Direction in which the whole interval lies beyond `tolerated`.
 fn interval_direction(change: &IntervalEstimate, tolerated: Interval) -> Option<ShiftDirection> {
-    if change.low > tolerated.high {
-        Some(ShiftDirection::Larger)
-    } else if change.high < tolerated.low {
-        Some(ShiftDirection::Smaller)
-    } else {
-        None
-    }
+    let larger = (change.low > tolerated.high).then_some(ShiftDirection::Larger);
+    larger.or((change.high < tolerated.low).then_some(ShiftDirection::Smaller))
 }
 
 /// Standard error of the log ratio. In logarithms, the interval is 2 z standard errors wide.

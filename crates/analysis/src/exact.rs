@@ -31,18 +31,16 @@ pub(super) enum ExactCounts {
 impl ExactCounts {
     /// Compares the runs of baseline and candidate.
     pub fn from_runs(baseline: &[RunValue], candidate: &[RunValue]) -> ExactCounts {
-        let spreads = [baseline, candidate].map(relative_range);
-        match (baseline, candidate) {
-            _ if baseline.len().min(candidate.len()) < MIN_EXACT_RUNS => ExactCounts::TooFew,
-            ([old, ..], [new, ..]) if spreads == [0.0; 2] && old.value == new.value => {
-                ExactCounts::Exact(0.0)
-            }
-            ([old, ..], [new, ..]) if spreads == [0.0; 2] => match new.value / old.value - 1.0 {
-                change if change.is_nan() => ExactCounts::TooFew,
-                change => ExactCounts::Exact(change),
-            },
-            _ => ExactCounts::Vary(spreads[0].max(spreads[1])),
+        if baseline.len().min(candidate.len()) < MIN_EXACT_RUNS {
+            return ExactCounts::TooFew;
         }
+        let spreads = [baseline, candidate].map(relative_range);
+        if spreads != [0.0; 2] {
+            return ExactCounts::Vary(spreads[0].max(spreads[1]));
+        }
+        let [old, new] = [baseline, candidate].map(|runs| runs[0].value);
+        let change = if old == new { 0.0 } else { new / old - 1.0 };
+        if change.is_nan() { ExactCounts::TooFew } else { ExactCounts::Exact(change) }
     }
 
     /// Whether the change is known exactly.
@@ -58,12 +56,8 @@ impl ExactCounts {
     /// The exact change as an interval of zero width. `None` if the change is not known exactly or
     /// is infinite.
     pub fn exact_change(self) -> Option<IntervalEstimate> {
-        match self {
-            ExactCounts::Exact(value) if !value.is_infinite() => {
-                Some(IntervalEstimate { value, low: value, high: value })
-            }
-            _ => None,
-        }
+        let ExactCounts::Exact(value) = self else { return None };
+        (!value.is_infinite()).then_some(IntervalEstimate { value, low: value, high: value })
     }
 
     /// Verdict on an exact change.

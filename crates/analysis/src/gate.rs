@@ -9,7 +9,7 @@ use crate::grid::distinct_items;
 use crate::validity::FindingSeverity;
 use crate::warnings::format_count;
 use crate::{AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict};
-use speedwell_model::{Case, Metric, MetricDirection, Verdict};
+use speedwell_model::{Case, Metric, MetricDirection, Verdict, name_variants};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When a gate fails.
@@ -24,19 +24,10 @@ pub enum FailOn {
     Never,
 }
 
+// Names on the command line.
+name_variants!(FailOn: Worse = "worse", Unclear = "unclear", Never = "never");
+
 impl FailOn {
-    /// All rules.
-    pub const ALL: [FailOn; 3] = [FailOn::Worse, FailOn::Unclear, FailOn::Never];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailOn::Worse => "worse",
-            FailOn::Unclear => "unclear",
-            FailOn::Never => "never",
-        }
-    }
-
     /// Whether a case with this verdict fails the gate.
     pub fn fails_on(self, verdict: Verdict) -> bool {
         match self {
@@ -58,16 +49,8 @@ pub enum GateAnswer {
     CannotJudge,
 }
 
-impl GateAnswer {
-    /// Name in machine-readable output.
-    pub fn name(self) -> &'static str {
-        match self {
-            GateAnswer::Passed => "passed",
-            GateAnswer::Failed => "failed",
-            GateAnswer::CannotJudge => "cannot judge",
-        }
-    }
-}
+// Names in machine-readable output.
+name_variants!(GateAnswer: Passed = "passed", Failed = "failed", CannotJudge = "cannot judge");
 
 /// Details of a gate's answer. Each text is a part of a sentence, without a full stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,21 +78,18 @@ impl GateOutcome {
 
     /// The line that reports the gate.
     pub fn to_line(&self) -> String {
-        let (mut parts, begin) = match self.to_answer() {
-            GateAnswer::Passed => (vec![self.judged.clone()], "gate passed"),
+        let (obstacles, judged) = (&self.obstacles[..], &self.judged);
+        let (begin, parts) = match self.to_answer() {
+            GateAnswer::Passed => ("gate passed", vec![judged.clone()]),
             GateAnswer::Failed => {
-                let failing = self.failing.join(", ");
-                let failed = format!("{failing} of {}", self.judged);
-                let parts = [&[failed], &self.obstacles[..]].concat();
-                (parts, "gate failed")
+                let failed = format!("{} of {judged}", self.failing.join(", "));
+                ("gate failed", [&[failed], obstacles].concat())
             }
             GateAnswer::CannotJudge => {
-                let judged = format!("judged: {}", self.judged);
-                let parts = [&self.obstacles[..], &[judged]].concat();
-                (parts, "gate cannot judge")
+                ("gate cannot judge", [obstacles, &[format!("judged: {judged}")]].concat())
             }
         };
-        parts.extend(self.remarks.iter().cloned());
+        let parts = [&parts[..], &self.remarks[..]].concat();
         format!("{begin}: {}", parts.join("; "))
     }
 }
@@ -135,9 +115,8 @@ pub fn judge_findings(
     };
     outcome.obstacles.extend(comparison_obstacles(&gated, &counts));
     outcome.remarks.extend(findings.excluded.iter().cloned());
-    outcome
-        .remarks
-        .extend(all_findings.and_then(|all_findings| ungated_differences(&gated, all_findings)));
+    let ungated = all_findings.and_then(|all| ungated_differences(&gated, all));
+    outcome.remarks.extend(ungated);
     Some(outcome)
 }
 

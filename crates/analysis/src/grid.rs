@@ -302,15 +302,13 @@ pub(super) fn snippet_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
     let mut groups: Vec<SnippetGroup<'_>> = Vec::new();
     let is_counted = |run: &&Run| run.rejected_by.is_none();
     for run in session.runs.iter().filter(is_counted) {
-        let snippet = match run.case.value("code") {
-            Some(ParameterValue::Text(snippet)) => Some(snippet.clone()),
-            _ => None,
-        };
         let values = format_parameters(&run.case);
-        let label = match (snippet, several) {
-            (Some(snippet), true) => format!("{snippet}{values} ({})", run.variant),
-            (Some(snippet), false) => format!("{snippet}{values}"),
-            (None, _) => format!("{}{values}", run.variant),
+        let label = match run.case.value("code") {
+            Some(ParameterValue::Text(snippet)) if several => {
+                format!("{snippet}{values} ({})", run.variant)
+            }
+            Some(ParameterValue::Text(snippet)) => format!("{snippet}{values}"),
+            _ => format!("{}{values}", run.variant),
         };
         let id = run.case.id();
         let is_same_group = |group: &&mut SnippetGroup<'_>| group.0 == label && group.1.id() == id;

@@ -294,11 +294,8 @@ impl SearchedTrend {
     /// Index pairs of successive points of one machine at or near a change. The cause of the change
     /// may lie between these points.
     pub fn successions_near(&self, change: &RecordedChange) -> Vec<(usize, usize)> {
-        let (Some(before), Some(after)) =
-            (self.revision_position(&change.before), self.revision_position(&change.after))
-        else {
-            return Vec::new();
-        };
+        let [before, after] = [&change.before, &change.after].map(|id| self.revision_position(id));
+        let (Some(before), Some(after)) = (before, after) else { return Vec::new() };
         let positions = before.saturating_sub(MAX_BORDER_SHIFT)..=after + MAX_BORDER_SHIFT;
         let is_near = |point: &TrendPoint| positions.contains(&point.position);
         let mut successions = self.machine_successions();
@@ -325,10 +322,8 @@ impl SearchedTrend {
     /// Number of revisions that may have introduced a change: those after the last revision
     /// measured before the change, up to and including the first one measured after it.
     pub fn revisions_between(&self, change: &RecordedChange) -> Option<u32> {
-        Some(
-            self.revision_position(&change.after)?
-                .abs_diff(self.revision_position(&change.before)?),
-        )
+        let before = self.revision_position(&change.before)?;
+        Some(self.revision_position(&change.after)?.abs_diff(before))
     }
 }
 

@@ -114,9 +114,12 @@ pub struct IterationSearch {
     min_ns: u64,
     steps: IterationSteps,
     tried: u32,
-    n: Option<u64>,
-    best: Option<IterationLevel>,
-    sufficient: Option<IterationLevel>,
+    /// Next number to measure; `None` when the search is over.
+    pub next_number: Option<u64>,
+    /// The steadiest results so far.
+    pub steadiest: Option<IterationLevel>,
+    /// The results at the sufficient number, once found.
+    pub sufficient: Option<IterationLevel>,
 }
 
 impl IterationSearch {
@@ -131,15 +134,10 @@ impl IterationSearch {
             min_ns,
             steps,
             tried: 0,
-            n: Some(steps.start).filter(|n| *n <= steps.most),
-            best: None,
+            next_number: Some(steps.start).filter(|n| *n <= steps.most),
+            steadiest: None,
             sufficient: None,
         }
-    }
-
-    /// Next number to measure; `None` when the search is over.
-    pub fn next_number(&self) -> Option<u64> {
-        self.n
     }
 
     /// Whether samples of this length are long enough. Unknown lengths are accepted.
@@ -153,9 +151,9 @@ impl IterationSearch {
     /// skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
-        while let Some(n) = self.n {
+        while let Some(n) = self.next_number {
             expected_ns = expected_ns.saturating_mul(self.steps.factor);
-            self.n = self.number_after(n);
+            self.next_number = self.number_after(n);
             if expected_ns >= self.min_ns || self.steps.factor < 2 {
                 break;
             }
@@ -165,29 +163,19 @@ impl IterationSearch {
     /// Records the results for the current number; returns whether they are the steadiest so far.
     pub fn record_level(&mut self, level: IterationLevel) -> bool {
         self.tried += 1;
-        self.n = self.number_after(level.n).filter(|_| self.tried < self.steps.tries);
+        self.next_number = self.number_after(level.n).filter(|_| self.tried < self.steps.tries);
         let is_best = self
-            .best
+            .steadiest
             .as_ref()
             .is_none_or(|best| level.spread.mean < best.spread.mean || best.spread.mean.is_nan());
         if level.spread.is_steady(self.required) && self.is_long_enough(level.shortest_ns) {
-            self.n = None;
+            self.next_number = None;
             self.sufficient = Some(level.clone());
         }
         if is_best {
-            self.best = Some(level);
+            self.steadiest = Some(level);
         }
         is_best
-    }
-
-    /// The results at the sufficient number, once found.
-    pub fn sufficient_level(&self) -> Option<&IterationLevel> {
-        self.sufficient.as_ref()
-    }
-
-    /// The steadiest results so far.
-    pub fn steadiest_level(&self) -> Option<&IterationLevel> {
-        self.best.as_ref()
     }
 
     fn number_after(&self, n: u64) -> Option<u64> {
@@ -263,12 +251,12 @@ mod tests {
         );
         search.skip_too_small(100);
         assert_eq!(
-            search.next_number(),
+            search.next_number,
             Some(160),
             "100 ns at 10 are 1600 ns at 160, and 800 ns at 80"
         );
         search.skip_too_small(999);
-        assert_eq!(search.next_number(), Some(320));
+        assert_eq!(search.next_number, Some(320));
     }
 
     #[test]
@@ -276,19 +264,19 @@ mod tests {
         let mut found = search(9, 1 << 40);
         assert!(found.record_level(level(10, 0.2, 5_000)));
         assert!(found.record_level(level(20, 0.01, 900)), "steady and too short");
-        assert!(found.sufficient_level().is_none() && found.next_number() == Some(40));
+        assert!(found.sufficient.is_none() && found.next_number == Some(40));
         assert!(!found.record_level(level(40, 0.02, 5_000)));
-        assert_eq!(found.sufficient_level().map(|level| level.n), Some(40));
+        assert_eq!(found.sufficient.as_ref().map(|level| level.n), Some(40));
         assert_eq!(
-            (found.next_number(), found.steadiest_level().map(|level| level.n)),
+            (found.next_number, found.steadiest.as_ref().map(|level| level.n)),
             (None, Some(20))
         );
         let mut tired = search(1, 1 << 40);
         tired.record_level(level(10, 0.2, 5_000));
         let mut limited = search(9, 19);
         limited.record_level(level(10, 0.2, 5_000));
-        assert_eq!((tired.next_number(), limited.next_number()), (None, None));
-        assert_eq!(search(9, 9).next_number(), None, "the first number is above the largest");
+        assert_eq!((tired.next_number, limited.next_number), (None, None));
+        assert_eq!(search(9, 9).next_number, None, "the first number is above the largest");
     }
 
     #[test]

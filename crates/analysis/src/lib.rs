@@ -21,13 +21,10 @@ pub mod gate;
 mod grid;
 pub mod history;
 pub mod iterations;
-mod live;
 pub mod load;
 mod locations;
-mod machine_history;
 mod machines;
 mod paired;
-mod pairs_hint;
 mod points;
 mod policy;
 pub mod profile;
@@ -54,18 +51,15 @@ pub use comparison::{analyze_in_parts, analyze_session};
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use grid::DisturbanceExposure;
-pub use live::{BlockEstimate, SeriesProgress, series_progress};
-pub use machine_history::{FactChange, GrownNoise, activity_by_session, fact_changes, grown_noise};
 pub use machines::{AcrossMachines, MachineEffect, MachinePopulation};
-pub use pairs_hint::pairs_hint;
 pub use points::{
-    EnvironmentFacts, FactDifference, PointCollector, activity_shifts, fact_differences,
-    identify_machine, session_points,
+    EnvironmentFacts, FactChange, FactDifference, GrownNoise, PointCollector, activity_by_session,
+    activity_shifts, fact_changes, fact_differences, grown_noise, identify_machine, session_points,
 };
 pub use policy::{AnalysisSettings, explain_out_of_reach};
 pub use sequential::StopRule;
 pub use session::{UnknownMetric, can_be_divided, check_metrics};
 pub use study::{MAX_AGGREGATED_SHARE, is_skewed, study_parameter, warn_smallest_p};
-pub use summary::finite_or_none;
-pub use warnings::warn_uncalibrated;
+pub use summary::{BlockEstimate, SeriesProgress, finite_or_none, series_progress};
+pub use warnings::{pairs_hint, warn_uncalibrated};
 pub use withheld::WithheldReason;

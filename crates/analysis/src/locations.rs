@@ -19,8 +19,9 @@ pub(super) fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
     for (comparison_index, comparison) in comparisons.iter().enumerate() {
         for (row_index, row) in comparison.rows.iter().enumerate() {
-            let level = levels.entry(row_level_key(comparison, row)).or_default();
-            level.push([comparison_index, row_index]);
+            let CandidateComparison { metric, baseline, .. } = comparison;
+            let key = (metric.name.clone(), baseline.clone(), row.case.id());
+            levels.entry(key).or_default().push([comparison_index, row_index]);
         }
     }
     for row_indices in levels.into_values() {
@@ -75,10 +76,6 @@ fn centre(method: StatisticalMethod) -> fn(&[f64]) -> f64 {
         | StatisticalMethod::MannWhitney => median,
         StatisticalMethod::Welch | StatisticalMethod::Bootstrap => mean,
     }
-}
-
-fn row_level_key(comparison: &CandidateComparison, row: &CaseComparison) -> RowLevelKey {
-    (comparison.metric.name.clone(), comparison.baseline.clone(), row.case.id())
 }
 
 /// Estimated ratio of candidate to baseline; `None` if the candidate's runs cannot be divided by

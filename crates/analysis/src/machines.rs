@@ -6,12 +6,12 @@
 //! classes are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.
 
-use crate::CandidateComparison;
-use crate::evidence;
-use crate::grid::{CaseRuns, RunGrid, distinct_items, value_range};
+use crate::comparison::SourceSide;
+use crate::grid::{CaseRuns, distinct_items, value_range};
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
-use speedwell_model::{IntervalEstimate, Run, Session, Verdict};
+use crate::{CandidateComparison, evidence};
+use speedwell_model::{IntervalEstimate, Run, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::interval::{Interval, mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
@@ -90,19 +90,39 @@ impl AcrossMachines {
 
 /// Computes, for each case in `ids`, the change on each machine that measured the session.
 pub(super) fn effects_of_cases<'c>(
-    session: &Session,
-    grid: &RunGrid<'_>,
-    variants: [usize; 2],
+    sides: [SourceSide<'_, '_>; 2],
     metric: &str,
     policy: &JudgingPolicy,
     ids: impl Iterator<Item = &'c str>,
 ) -> Vec<Vec<MachineEffect>> {
+    let SourceSide { session, grid, .. } = sides[0];
     let cases = grid.cases.iter().map(|case| (case.id.as_str(), case));
     let by_id: HashMap<&str, &CaseRuns<'_>> = cases.collect();
-    let effects_of_case = |id: &str| {
+    let effects_of_case = |id: &str| -> Option<Vec<MachineEffect>> {
         let case = by_id.get(id)?;
-        let sides = variants.map(|variant| &case.by_variant[variant][..]);
-        Some(machine_effects(session, case, sides, metric, policy))
+        let mut by_machine: BTreeMap<u32, [Vec<&Run>; 2]> = BTreeMap::new();
+        for (number, side) in sides.iter().enumerate() {
+            for run in &case.by_variant[side.variant] {
+                if let Some(machine) = run.machine {
+                    by_machine.entry(machine).or_default()[number].push(run);
+                }
+            }
+        }
+        let effects = by_machine.into_iter().filter_map(|(index, runs)| {
+            let machine = session.machines.get(index as usize)?;
+            let [old, new] = policy.unit.paired_values([&runs[0], &runs[1]], metric);
+            let data = PairedRuns::new(old, new, policy.matching).all_runs();
+            let effects = block_effects(&data);
+            let (limit, seed) = (policy.single_limit(), policy.seed_for(id));
+            Some(MachineEffect {
+                name: machine.name.clone(),
+                class: machine.class.clone(),
+                blocks: effects.len(),
+                change: evidence::estimate_change(policy.method, &data, limit, seed),
+                effects,
+            })
+        });
+        Some(effects.collect())
     };
     ids.map(|id| effects_of_case(id).unwrap_or_default()).collect()
 }
@@ -130,39 +150,6 @@ pub(super) fn add_machine_results(
             row.machines = Some(results);
         }
     }
-}
-
-/// Change on each machine separately.
-fn machine_effects(
-    session: &Session,
-    case: &CaseRuns<'_>,
-    sides: [&[&Run]; 2],
-    metric: &str,
-    policy: &JudgingPolicy,
-) -> Vec<MachineEffect> {
-    let mut by_machine: BTreeMap<u32, [Vec<&Run>; 2]> = BTreeMap::new();
-    for (side, runs) in sides.into_iter().enumerate() {
-        for run in runs {
-            if let Some(machine) = run.machine {
-                by_machine.entry(machine).or_default()[side].push(run);
-            }
-        }
-    }
-    let effects = by_machine.into_iter().filter_map(|(index, runs)| {
-        let machine = session.machines.get(index as usize)?;
-        let [old, new] = policy.unit.paired_values([&runs[0], &runs[1]], metric);
-        let data = PairedRuns::new(old, new, policy.matching).all_runs();
-        let effects = block_effects(&data);
-        let (limit, seed) = (policy.single_limit(), policy.seed_for(&case.id));
-        Some(MachineEffect {
-            name: machine.name.clone(),
-            class: machine.class.clone(),
-            blocks: effects.len(),
-            change: evidence::estimate_change(policy.method, &data, limit, seed),
-            effects,
-        })
-    });
-    effects.collect()
 }
 
 /// Difference of the mean logs of candidate and baseline, per block; empty if there are no blocks,

@@ -7,6 +7,7 @@
 //! lost a run: the order of the two sides within the block is still random. Does not know which
 //! tests are used. Start at [`PairedRuns`].
 
+use crate::grid::value_range;
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;
 use speedwell_stats::describe::{lag1_autocorrelation, mean, median};
@@ -129,20 +130,11 @@ impl ComparedData {
         if self.is_positive() {
             return Some(Cow::Borrowed(self));
         }
-        let positive = |value: f64| value.max(f64::MIN_POSITIVE);
-        let positive_values = |values: &[f64]| values.iter().copied().map(positive).collect();
-        let observations = self.observations.iter();
-        Some(Cow::Owned(ComparedData {
-            allowance: self.allowance,
-            baseline: positive_values(&self.baseline),
-            candidate: positive_values(&self.candidate),
-            observations: observations
-                .map(|observation| BlockObservation {
-                    value: positive(observation.value),
-                    ..*observation
-                })
-                .collect(),
-        }))
+        let mut data = self.clone();
+        let values = data.baseline.iter_mut().chain(&mut data.candidate);
+        let observed = data.observations.iter_mut().map(|observation| &mut observation.value);
+        values.chain(observed).for_each(|value| *value = value.max(f64::MIN_POSITIVE));
+        Some(Cow::Owned(data))
     }
 
     /// The common value of all runs of both sides, if they all have the same value.
@@ -193,11 +185,6 @@ impl PairedRuns {
             RunMatching::None => {}
         }
         pair
-    }
-
-    /// Sets [`PairedRuns::repeats_process`].
-    pub fn with_repetitions(self, repeats_process: bool) -> PairedRuns {
-        PairedRuns { repeats_process, ..self }
     }
 
     /// Keeps complete pairs. Drops runs of the baseline that were measured together with another
@@ -318,9 +305,7 @@ impl PairedRuns {
 
 /// Logarithm of the ratio of the largest value to the smallest positive value.
 fn log_range(values: &[f64]) -> f64 {
-    let positive = values.iter().copied().filter(|value| *value > 0.0);
-    let (min, max) = positive
-        .fold((f64::INFINITY, 0.0_f64), |(min, max), value| (min.min(value), max.max(value)));
+    let (min, max) = value_range(values.iter().copied().filter(|value| *value > 0.0));
     if max > min { (max / min).ln() } else { 0.0 }
 }
 
@@ -330,9 +315,9 @@ const MIN_CORRELATION_RUNS: usize = 8;
 /// Lag-1 autocorrelation of one series in execution order; `None` for fewer than 8 runs and for
 /// constant values.
 pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
-    let correlation =
-        (values.len() >= MIN_CORRELATION_RUNS).then(|| lag1_autocorrelation(values))?;
-    correlation.is_finite().then_some(correlation)
+    (values.len() >= MIN_CORRELATION_RUNS)
+        .then(|| lag1_autocorrelation(values))
+        .filter(|correlation| correlation.is_finite())
 }
 
 /// Whether a lag-1 autocorrelation of `runs` values is larger than chance can explain. The limit
@@ -369,13 +354,11 @@ pub(super) fn is_one_after_the_other(pair: &PairedRuns) -> bool {
         let slots = runs.iter().map(|run| run.slot);
         slots.clone().min().zip(slots.max())
     };
-    match (span(&pair.baseline), span(&pair.candidate)) {
-        (Some(old), Some(new)) => {
-            let runs = pair.baseline.len() + pair.candidate.len();
-            runs > 2 && (old.1 < new.0 || new.1 < old.0)
-        }
-        _ => false,
-    }
+    let (Some(old), Some(new)) = (span(&pair.baseline), span(&pair.candidate)) else {
+        return false;
+    };
+    let runs = pair.baseline.len() + pair.candidate.len();
+    runs > 2 && (old.1 < new.0 || new.1 < old.0)
 }
 
 /// Deviations from the mean, in logarithms if all values are positive.

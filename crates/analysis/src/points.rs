@@ -1,11 +1,13 @@
-//! Turns each series of a session into one point of a trend, and extracts and compares the facts
-//! about the environment of sessions.
+//! Turns each series of a session into one point of a trend, extracts and compares the facts about
+//! the environment of sessions, and describes what happened to a machine over its sessions: changed
+//! settings, the load that others put on it, and series that became noisier.
 //!
 //! Decides which series become points, and each point's revision, machine and environment, and
-//! which facts can affect figures. Does not look at other sessions. Start at [`session_points`] and
-//! [`environment_facts`].
+//! which facts can affect figures. Start at [`session_points`], [`environment_facts`] and
+//! [`fact_changes`].
 
 use crate::builds::independent_values;
+use crate::evidence::mann_whitney_p;
 use crate::grid::RunGrid;
 use speedwell_model::{
     CodeOrigin, DisturbanceFigure, Environment, HistoryPoint, Machine, Metric, OriginSource,
@@ -14,7 +16,7 @@ use speedwell_model::{
 };
 use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median};
 use speedwell_stats::interval::median_binomial;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Variant name of series that measure the project itself. Sessions with one variant and
@@ -38,14 +40,17 @@ pub fn session_points(session: &Session) -> SessionPoints {
 /// kept per run.
 #[derive(Default)]
 pub struct PointCollector {
-    activity: MachineActivity,
+    /// Values of each figure of [`ACTIVITY_FIGURES`] in the runs, in percent.
+    activity: [Vec<f64>; ACTIVITY_FIGURES.len()],
     points: Vec<SessionPoint>,
 }
 
 impl PointCollector {
     /// Adds a part of the session, which holds all runs of some of its cases.
     pub fn add_part(&mut self, part: &Session) {
-        self.activity.add_runs(&part.runs);
+        for ((_, figure), values) in ACTIVITY_FIGURES.into_iter().zip(&mut self.activity) {
+            values.extend(part.runs.iter().filter_map(|run| figure.value_in(run)));
+        }
         if matches!(part.state, SessionState::Complete | SessionState::Imported)
             && part.machines.len() < 2
             && part.design.order != RunOrder::Paired
@@ -59,7 +64,11 @@ impl PointCollector {
         let mut facts = environment_facts(&session.environment);
         facts.retain(|(name, _)| name != "host");
         facts.extend(program_facts(session));
-        facts.extend(self.activity.activity_facts());
+        // Load differs between any two sessions, so `activity_shifts` compares many of them.
+        let activity = ACTIVITY_FIGURES.into_iter().zip(&self.activity);
+        let measured = activity.filter(|(_, values)| !values.is_empty());
+        let percent = |values: &[f64]| format!("{:.0}%", median(values));
+        facts.extend(measured.map(|((name, _), values)| (name.to_owned(), percent(values))));
         SessionPoints {
             machine: identify_machine(&session.environment, session.origin.as_ref()),
             environment_facts: facts,
@@ -108,6 +117,9 @@ fn series_point(
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let spread = NORMAL_CONSISTENCY * mad(&logs);
     let worktree = variant.and_then(|variant| variant.worktree.as_ref());
+    // The digest is recorded for the whole session or else for the variant.
+    let file_digest = session.design.work.get(benchmark);
+    let digest = file_digest.or_else(|| variant?.work.get(benchmark));
     Some(HistoryPoint {
         value,
         interval: median_binomial(&values, CONFIDENCE).map(|ends| (ends.low, ends.high)),
@@ -118,18 +130,8 @@ fn series_point(
             Some(worktree) => worktree.changes.is_some(),
             None => session.origin.as_ref().is_some_and(|origin| origin.dirty.is_some()),
         },
-        benchmark_digest: work_digest(session, variant, benchmark).cloned(),
+        benchmark_digest: digest.cloned(),
     })
-}
-
-/// Digest of the benchmark's source, as recorded for the whole session or else for the variant.
-fn work_digest<'s>(
-    session: &'s Session,
-    variant: Option<&'s Variant>,
-    benchmark: &str,
-) -> Option<&'s String> {
-    let file_digest = session.design.work.get(benchmark);
-    file_digest.or_else(|| variant?.work.get(benchmark))
 }
 
 /// Name of the variant in a series. A session of one variant, or of revisions of the same program,
@@ -248,25 +250,10 @@ pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Machine load according to the kernel: medians over the runs of a session, in percent. These
-/// medians differ between any two sessions, so [`activity_shifts`] compares many sessions.
-#[derive(Default)]
-pub(crate) struct MachineActivity([Vec<f64>; ACTIVITY_FIGURES.len()]);
-
-impl MachineActivity {
-    /// Adds runs.
-    pub fn add_runs(&mut self, runs: &[Run]) {
-        for ((_, figure), values) in ACTIVITY_FIGURES.into_iter().zip(&mut self.0) {
-            values.extend(runs.iter().filter_map(|run| figure.value_in(run)));
-        }
-    }
-
-    /// Medians over all runs added.
-    pub fn activity_facts(&self) -> impl Iterator<Item = (String, String)> {
-        let measured =
-            ACTIVITY_FIGURES.into_iter().zip(&self.0).filter(|(_, values)| !values.is_empty());
-        measured.map(|((name, _), values)| (name.to_owned(), format!("{:.0}%", median(values))))
-    }
+/// Load of the machine in a session, in percent, from the facts of [`PointCollector`].
+fn activity_percent(facts: &EnvironmentFacts, figure_name: &str) -> Option<f64> {
+    let (_, value) = facts.iter().find(|(name, _)| name == figure_name)?;
+    value.strip_suffix('%')?.trim_end().parse().ok()
 }
 
 /// Compares the machine load of the sessions before and after a change. Returns the differences
@@ -276,11 +263,8 @@ pub fn activity_shifts(
     after: &[EnvironmentFacts],
 ) -> Vec<FactDifference> {
     let median_percent = |sessions: &[EnvironmentFacts], name: &str| {
-        let percent = |facts: &EnvironmentFacts| {
-            let (_, value) = facts.iter().find(|(fact_name, _)| fact_name == name)?;
-            value.strip_suffix('%')?.trim_end().parse::<f64>().ok()
-        };
-        let values: Vec<f64> = sessions.iter().filter_map(percent).collect();
+        let values: Vec<f64> =
+            sessions.iter().filter_map(|facts| activity_percent(facts, name)).collect();
         (values.len() >= MIN_SESSIONS).then(|| median(&values))
     };
     let shift = |(name, _): (&str, DisturbanceFigure)| {
@@ -306,13 +290,11 @@ pub fn fact_differences(
         .iter()
         .filter_map(|(name, value)| {
             let is_activity = ACTIVITY_FIGURES.iter().any(|(figure_name, _)| figure_name == name);
-            let after_value = after_by_name
-                .get(&**name)
-                .filter(|after_value| **after_value != value && !is_activity)?;
-            Some(FactDifference {
+            let after = *after_by_name.get(&**name)?;
+            (after != value && !is_activity).then(|| FactDifference {
                 name: name.clone(),
                 before: value.clone(),
-                after: (*after_value).to_owned(),
+                after: after.to_owned(),
             })
         })
         .collect()
@@ -332,6 +314,103 @@ fn tuned_knobs(environment: &Environment) -> Option<String> {
 /// two sessions.
 fn is_volatile(fact: &str) -> bool {
     fact.starts_with("now_") || fact == "mhz_per_cpu"
+}
+
+/// A fact that differs from its last value on the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactChange {
+    /// The first session with the new value.
+    pub session: i64,
+    /// The fact with both values.
+    pub difference: FactDifference,
+}
+
+/// Returns the changes of facts over the sessions of a machine, which are in order. A fact that a
+/// session lacks keeps its last value: programs of other benchmarks come and go. Facts about load
+/// are left out, because they differ between any two sessions; see [`activity_by_session`].
+pub fn fact_changes(sessions: &[(i64, EnvironmentFacts)]) -> Vec<FactChange> {
+    let mut last_values: BTreeMap<String, String> = BTreeMap::new();
+    let mut changes = Vec::new();
+    for (session, facts) in sessions {
+        let before: Vec<(String, String)> =
+            last_values.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let differences = fact_differences(&before, facts).into_iter();
+        changes.extend(differences.map(|difference| FactChange { session: *session, difference }));
+        last_values.extend(facts.iter().cloned());
+    }
+    changes
+}
+
+/// Returns the load of a machine as the kernel reports it: for each figure, the sessions with their
+/// medians in percent. Figures without a value are left out.
+pub fn activity_by_session(
+    sessions: &[(i64, EnvironmentFacts)],
+) -> Vec<(&'static str, Vec<(i64, f64)>)> {
+    let values_of = |figure_name: &str| -> Vec<(i64, f64)> {
+        let percent = |(session, facts): &(i64, EnvironmentFacts)| {
+            Some((*session, activity_percent(facts, figure_name)?))
+        };
+        sessions.iter().filter_map(percent).collect()
+    };
+    let figures = ACTIVITY_FIGURES.into_iter().map(|(name, _)| (name, values_of(name)));
+    figures.filter(|(_, values)| !values.is_empty()).collect()
+}
+
+/// Number of latest points that are compared with earlier ones.
+const RECENT_POINTS: usize = 5;
+/// Minimum and maximum number of earlier points.
+const EARLIER_POINTS: [usize; 2] = [10, 20];
+/// Smallest growth of the spread that is reported.
+const MIN_GROWTH: f64 = 1.5;
+/// Spreads below this fraction disturb no comparison.
+const MIN_SPREAD: f64 = 0.001;
+/// Probability of naming any series if no noise has grown.
+const ALPHA: f64 = 0.05;
+
+/// A series whose runs differ more than they did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GrownNoise {
+    /// The number of the series.
+    pub series: i64,
+    /// The median spread of the earlier points, as a fraction.
+    pub before: f64,
+    /// The median spread of the latest points.
+    pub after: f64,
+}
+
+/// Finds the series whose noise grew. `spreads` has the relative spreads of the points of each
+/// series, oldest first ([`speedwell_model::HistoryPoint::spread`]).
+///
+/// The rule: the last 5 points are compared with up to 20 points before them, at least 10. The
+/// noise grew if the median spread is at least 1.5 times as large and above 0.1%, and the
+/// Mann-Whitney test finds a difference at 5%, corrected for the number of series (Bonferroni).
+/// The series with the largest growth comes first.
+pub fn grown_noise(spreads: &BTreeMap<i64, Vec<f64>>) -> Vec<GrownNoise> {
+    let sides = |spreads: &[f64]| -> Option<(Vec<f64>, Vec<f64>)> {
+        let [fewest, most] = EARLIER_POINTS;
+        let earlier_count = spreads.len().checked_sub(RECENT_POINTS)?;
+        let (earlier, recent) = spreads.split_at(earlier_count);
+        let earlier = &earlier[earlier.len().saturating_sub(most)..];
+        (earlier.len() >= fewest).then(|| (earlier.to_vec(), recent.to_vec()))
+    };
+    let sides_of = |(series, values): (&i64, &Vec<f64>)| Some((*series, sides(values)?));
+    let compared: Vec<_> = spreads.iter().filter_map(sides_of).collect();
+    let level = ALPHA / compared.len().max(1) as f64;
+    let mut grown: Vec<GrownNoise> = compared
+        .iter()
+        .filter_map(|(series, (earlier, recent))| {
+            let (before, after) = (median(earlier), median(recent));
+            let is_larger = after >= MIN_GROWTH * before && after >= MIN_SPREAD;
+            (is_larger && mann_whitney_p(earlier, recent) < level).then_some(GrownNoise {
+                series: *series,
+                before,
+                after,
+            })
+        })
+        .collect();
+    let growth = |noise: &GrownNoise| noise.after / noise.before.max(MIN_SPREAD);
+    grown.sort_by(|one, other| growth(other).total_cmp(&growth(one)));
+    grown
 }
 
 #[cfg(test)]
@@ -358,5 +437,43 @@ mod tests {
         assert_eq!(activity_shifts(&quiet, &quiet), []);
         assert_eq!(activity_shifts(&quiet, &busy[..2]), [], "two sessions say little");
         assert_eq!(fact_differences(&quiet[0], &busy[0]), [], "any two sessions differ");
+    }
+
+    fn facts(list: &[(&str, &str)]) -> EnvironmentFacts {
+        Arc::new(list.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
+    }
+
+    #[test]
+    fn settings_are_changes_and_load_is_not() {
+        let sessions = [
+            (1, facts(&[("kernel", "6.1"), ("node", "v20"), ("cpu pressure", "3%")])),
+            (2, facts(&[("kernel", "6.1"), ("cpu pressure", "60%"), ("steal", "1%")])),
+            (3, facts(&[("kernel", "6.8"), ("node", "v22"), ("cpu pressure", "4%")])),
+        ];
+        let found = fact_changes(&sessions);
+        let found: Vec<(i64, &str, &str, &str)> = found
+            .iter()
+            .map(|FactChange { session, difference }| {
+                (*session, &*difference.name, &*difference.before, &*difference.after)
+            })
+            .collect();
+        assert_eq!(found, [(3, "kernel", "6.1", "6.8"), (3, "node", "v20", "v22")]);
+        let activity = activity_by_session(&sessions);
+        assert_eq!(activity[0], ("cpu pressure", vec![(1, 3.0), (2, 60.0), (3, 4.0)]));
+        assert_eq!(activity[1], ("steal", vec![(2, 1.0)]));
+    }
+
+    #[test]
+    fn noise_must_grow_clearly_and_for_several_sessions() {
+        let earlier: Vec<f64> = (0..20).map(|at| 0.010 + f64::from(at) * 0.0001).collect();
+        let with = |recent: &[f64]| [&earlier[..], recent].concat();
+        let spreads = BTreeMap::from([
+            (1, with(&[0.05, 0.06, 0.05, 0.07, 0.055])),
+            (2, with(&[0.011, 0.010, 0.012, 0.011, 0.0105])),
+            (3, with(&[0.011, 0.010, 0.012, 0.011, 0.5])),
+            (4, vec![0.01, 0.01, 0.01, 0.2, 0.2, 0.2, 0.2, 0.2]),
+        ]);
+        let found: Vec<i64> = grown_noise(&spreads).iter().map(|noise| noise.series).collect();
+        assert_eq!(found, [1]);
     }
 }

@@ -104,24 +104,22 @@ impl JudgingPolicy {
         };
         let threshold = settings.threshold.or(design.threshold);
         let (alpha, delta) = match &design.stopping {
-            StoppingDesign::Fixed { .. } => (default_alpha(), DEFAULT_DELTA),
+            StoppingDesign::Fixed { .. } => (DEFAULT_ALPHA, DEFAULT_DELTA),
             StoppingDesign::Sequential { alpha, delta, .. } => (*alpha, *delta),
         };
         let alpha = settings.confidence.map_or(alpha, |confidence| 1.0 - confidence);
         let unit = IndependentUnit::new(design);
+        let counts = design.counting.is_some();
         JudgingPolicy {
             method,
             matching,
             unit,
-            indicative: !design.order.is_randomised(),
+            indicative: !matches!(design.order, RunOrder::Blocks | RunOrder::Paired),
             alpha,
-            delta: match &design.counting {
-                Some(_) => threshold.unwrap_or(exact::COUNT_DELTA),
-                None => threshold.unwrap_or(delta),
-            },
-            counts: design.counting.is_some(),
+            delta: threshold.unwrap_or(if counts { exact::COUNT_DELTA } else { delta }),
+            counts,
             threshold: threshold.unwrap_or(0.0),
-            looks: SequentialLooks::from_stopping(&design.stopping, alpha, runs, unit),
+            looks: SequentialLooks::from_design(design, alpha, unit),
             seed: design.seed,
         }
     }
@@ -132,10 +130,7 @@ impl JudgingPolicy {
         if !self.counts || metric.is_count() {
             return Cow::Borrowed(self);
         }
-        let delta = match self.threshold {
-            0.0 => DEFAULT_DELTA,
-            threshold => threshold,
-        };
+        let delta = if self.threshold == 0.0 { DEFAULT_DELTA } else { self.threshold };
         Cow::Owned(JudgingPolicy { counts: false, delta, ..self.clone() })
     }
 
@@ -153,7 +148,7 @@ impl JudgingPolicy {
             matching: RunMatching::None,
             unit: IndependentUnit::Run,
             indicative: true,
-            alpha: settings.confidence.map_or(default_alpha(), |confidence| 1.0 - confidence),
+            alpha: settings.confidence.map_or(DEFAULT_ALPHA, |confidence| 1.0 - confidence),
             delta: settings.threshold.unwrap_or(DEFAULT_DELTA),
             threshold: settings.threshold.unwrap_or(0.0),
             looks: None,
@@ -180,10 +175,8 @@ impl JudgingPolicy {
     /// Minimum number of runs per side with which the test can find a change at the error rate
     /// `level`. In a sequential design, this is the number of runs at the first look.
     pub fn fewest_runs(&self, level: f64) -> usize {
-        match self.looks.as_ref().and_then(SequentialLooks::first_look) {
-            Some(look) => look.n,
-            None => self.smallest_p().fewest_runs(level),
-        }
+        let first = self.looks.as_ref().and_then(SequentialLooks::first_look);
+        first.map_or_else(|| self.smallest_p().fewest_runs(level), |look| look.n)
     }
 
     /// Returns how the smallest possible p value at a single look depends on the number of runs.
@@ -210,13 +203,13 @@ impl JudgingPolicy {
 impl SequentialLooks {
     /// Rounds looks up to complete blocks, and drops looks with fewer than [`MINIMUM_PER_SIDE`]
     /// units per side. Returns `None` for a fixed number of runs and for invalid looks.
-    fn from_stopping(
-        stopping: &StoppingDesign,
+    fn from_design(
+        design: &SessionDesign,
         alpha: f64,
-        runs_per_block: usize,
         unit: IndependentUnit,
     ) -> Option<SequentialLooks> {
-        let StoppingDesign::Sequential { looks, .. } = stopping else { return None };
+        let StoppingDesign::Sequential { looks, .. } = &design.stopping else { return None };
+        let runs_per_block = design.runs_per_block.max(1) as usize;
         let units = |runs: &u32| *runs as usize / unit.runs_per_unit();
         let round_up_to_blocks = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
         let mut looks: Vec<usize> = looks.iter().map(round_up_to_blocks).collect();
@@ -245,9 +238,8 @@ fn planned_units(design: &SessionDesign) -> Option<usize> {
     }
 }
 
-fn default_alpha() -> f64 {
-    1.0 - AnalysisSettings::DEFAULT_CONFIDENCE
-}
+/// Error rate of the test if neither the user nor the design sets one.
+const DEFAULT_ALPHA: f64 = 1.0 - AnalysisSettings::DEFAULT_CONFIDENCE;
 
 /// User settings that shape the findings. By default the session's design decides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -379,10 +371,7 @@ impl SmallestP {
 
     /// Minimum number of runs per side that can give a p value of at most `level`.
     pub fn fewest_runs(self, level: f64) -> usize {
-        let step = match self {
-            SmallestP::Blocks(block) => block,
-            _ => 1,
-        };
+        let step = if let SmallestP::Blocks(block) = self { block } else { 1 };
         let mut runs = step;
         while self.for_runs([runs; 2]) > level.max(0.0) {
             runs += step;
@@ -437,14 +426,8 @@ pub fn explain_out_of_reach(
     let runs = planned_units(design)?;
     let policy = JudgingPolicy::new(design, settings);
     let unit = policy.unit;
-    let tests = match settings.correction {
-        TestingCorrection::Holm | TestingCorrection::BenjaminiHochberg => comparisons,
-        TestingCorrection::None => 1,
-    };
-    let sufficient_runs = || {
-        let level = policy.alpha / tests as f64;
-        policy.smallest_p().fewest_runs(level)
-    };
+    let is_corrected = settings.correction != TestingCorrection::None;
+    let tests = if is_corrected { comparisons } else { 1 };
     let smallest = policy.smallest_p().for_runs([runs; 2]);
     // Benjamini-Hochberg finds changes only if at least this many cases change at once.
     let at_once = (smallest * tests as f64 / policy.alpha * (1.0 - 1e-9)).ceil() as usize;
@@ -473,7 +456,8 @@ pub fn explain_out_of_reach(
             )
         }
     };
-    Some(format!("{reason}. --{} {} is enough.", unit.plural_noun(), sufficient_runs()))
+    let sufficient_runs = policy.smallest_p().fewest_runs(policy.alpha / tests as f64);
+    Some(format!("{reason}. --{} {sufficient_runs} is enough.", unit.plural_noun()))
 }
 
 /// Converts a fraction to percent, without binary rounding noise.
@@ -484,7 +468,6 @@ pub(super) fn to_percent(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_stats::effect::{minimum_detectable_effect, runs_per_side};
 
     fn design(order: RunOrder, looks: &[u32], runs_per_block: u32) -> SessionDesign {
         let stopping =
@@ -571,16 +554,16 @@ mod tests {
 
     #[test]
     fn power_for_normal_noise_matches_the_planning_formulas() {
-        let achieved = precision(30, 0.02);
-        let reference = minimum_detectable_effect(0.02, 30, 0.05, 0.8);
-        assert!((achieved.detectable_change(0.05) / reference - 1.0).abs() < 1e-3);
-        assert!(
-            (achieved.detectable_change(0.05) - 0.0149).abs() < 1e-4,
-            "docs/why/statistics.md, power planning"
-        );
-
-        let total = precision(8, 0.05).runs_for(0.02f64.ln_1p(), 0.05).unwrap();
-        assert!(total.abs_diff(runs_per_side(0.05, 0.02, 0.05, 0.8)) <= 1, "{total}");
+        // docs/why/statistics.md, power planning.
+        for (variation, percent) in [(0.005, 0.37), (0.01, 0.74), (0.02, 1.49), (0.05, 3.8)] {
+            let change = 100.0 * precision(30, variation).detectable_change(0.05);
+            assert!((change / percent - 1.0).abs() < 0.01, "{variation}: {change}");
+        }
+        // R 4.2.2: 2 (qnorm(.975) + qnorm(.8))^2 (cv / log(1 + d))^2 / .955, rounded up.
+        for (variation, change, runs) in [(0.02, 0.01, 67), (0.05, 0.02, 105), (0.1, 0.05, 70)] {
+            let total = precision(8, variation).runs_for(f64::ln_1p(change), 0.05).unwrap();
+            assert!(total.abs_diff(runs) <= 1, "{variation}, {change}: {total}");
+        }
     }
 
     #[test]

@@ -64,44 +64,40 @@ pub struct ProfiledSides {
 /// recorded. Skips pairs in which a side has no recording.
 pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
     let cases = distinct_items(session.profiles.iter().map(|recording| &recording.case));
-    let profiles_of_case = |case: &Case| -> Vec<CaseProfile> {
-        let side = |variant: &str| {
-            let is_of_variant = |recording: &&ProfileRecording| {
-                recording.case == *case && recording.variant == variant
-            };
-            session.profiles.iter().find(is_of_variant)
-        };
-        let profiles = pairs.iter().filter_map(|(baseline, candidate)| {
-            let (old, new) = (side(baseline)?, side(candidate)?);
-            Some(CaseProfile {
-                case: case.clone(),
-                baseline: baseline.clone(),
-                candidate: candidate.clone(),
-                sides: profiled_sides(old, new).map(Box::new),
-            })
-        });
-        profiles.collect()
+    let side = |case: &Case, variant: &str| {
+        let mut recordings = session.profiles.iter();
+        recordings.find(|recording| recording.case == *case && recording.variant == variant)
     };
-    cases.into_iter().flat_map(profiles_of_case).collect()
+    let mut profiles = Vec::new();
+    for case in cases {
+        for (baseline, candidate) in pairs {
+            if let (Some(old), Some(new)) = (side(case, baseline), side(case, candidate)) {
+                profiles.push(CaseProfile {
+                    case: case.clone(),
+                    baseline: baseline.clone(),
+                    candidate: candidate.clone(),
+                    sides: profiled_sides(old, new).map(Box::new),
+                });
+            }
+        }
+    }
+    profiles
 }
 
 fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<ProfiledSides, String> {
-    let [old, new] = match (&old.profile, &new.profile) {
-        (ProfileOutcome::Taken(old_profile), ProfileOutcome::Taken(new_profile))
-            if old_profile.unit == new_profile.unit =>
-        {
-            [old_profile, new_profile].map(Arc::clone)
+    match (&old.profile, &new.profile) {
+        (ProfileOutcome::Taken(old), ProfileOutcome::Taken(new)) if old.unit == new.unit => {
+            let explanation = explain_difference(old, new);
+            Ok(ProfiledSides { profiles: [old, new].map(Arc::clone), explanation })
         }
-        (ProfileOutcome::Taken(_), ProfileOutcome::Taken(_)) => {
-            return Err(format!(
-                "'{}' and '{}' were recorded by different tools, whose costs have different units.",
-                old.variant, new.variant
-            ));
-        }
+        (ProfileOutcome::Taken(_), ProfileOutcome::Taken(_)) => Err(format!(
+            "'{}' and '{}' were recorded by different tools, whose costs have different units.",
+            old.variant, new.variant
+        )),
         (ProfileOutcome::Missing(reason), ProfileOutcome::Missing(other_reason))
             if reason == other_reason =>
         {
-            return Err(format!("No profile: {reason}."));
+            Err(format!("No profile: {reason}."))
         }
         _ => {
             let missing = [old, new].into_iter().filter_map(|side| match &side.profile {
@@ -110,11 +106,9 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
                 }
                 ProfileOutcome::Taken(_) => None,
             });
-            return Err(missing.collect::<Vec<_>>().join(" "));
+            Err(missing.collect::<Vec<_>>().join(" "))
         }
-    };
-    let explanation = explain_difference(&old, &new);
-    Ok(ProfiledSides { profiles: [old, new], explanation })
+    }
 }
 
 /// A function counts as new if its fraction of the cheaper side's cost is below this limit, because
@@ -260,7 +254,7 @@ impl<'a> ComparedProfiles<'a> {
     }
 
     fn call_tree(&self) -> CallNode {
-        let mut root = CallTreeBuilder::default();
+        let mut root = CallNode::default();
         let [baseline, candidate] = &self.stacks;
         for (frames, weight) in baseline {
             root.add_stack(frames, |node| node.baseline = node.baseline.saturating_add(*weight));
@@ -268,7 +262,7 @@ impl<'a> ComparedProfiles<'a> {
         for (frames, weight) in candidate {
             root.add_stack(frames, |node| node.candidate = node.candidate.saturating_add(*weight));
         }
-        root.into_node("")
+        root
     }
 }
 
@@ -357,36 +351,22 @@ pub struct CallNode {
     pub children: Vec<CallNode>,
 }
 
-/// A tree under construction.
-#[derive(Default)]
-struct CallTreeBuilder<'a> {
-    baseline: u64,
-    candidate: u64,
-    children: BTreeMap<&'a str, CallTreeBuilder<'a>>,
-}
-
-impl<'a> CallTreeBuilder<'a> {
-    fn add_stack(&mut self, frames: &[&'a str], add: impl Fn(&mut CallTreeBuilder<'a>)) {
+impl CallNode {
+    fn add_stack(&mut self, frames: &[&str], add: impl Fn(&mut CallNode)) {
         let mut node = self;
         add(node);
         for &frame in frames.iter().take(MAX_DEPTH) {
-            node = node.children.entry(frame).or_default();
+            let place = node.children.binary_search_by(|child| child.name.as_str().cmp(frame));
+            let index = place.unwrap_or_else(|index| {
+                let child = CallNode { name: frame.to_owned(), ..CallNode::default() };
+                node.children.insert(index, child);
+                index
+            });
+            node = &mut node.children[index];
             add(node);
         }
     }
 
-    fn into_node(self, name: &str) -> CallNode {
-        let children = self.children.into_iter();
-        CallNode {
-            name: name.to_owned(),
-            baseline: self.baseline,
-            candidate: self.candidate,
-            children: children.map(|(name, child)| child.into_node(name)).collect(),
-        }
-    }
-}
-
-impl CallNode {
     /// Extra cost of the candidate, in the unit of the weights; negative if it costs less.
     pub fn extra_cost(&self) -> f64 {
         self.candidate as f64 - self.baseline as f64

@@ -8,8 +8,8 @@
 use speedwell_stats::usl::{self, UslPoint};
 
 pub use speedwell_stats::saturation_search::{
-    ConcurrencyLevel, LevelChange, LevelState, LevelStatus, NextLevel, SaturationAnswer,
-    SaturationRules, add_visits, next_level,
+    ConcurrencyLevel, LevelChange, LevelState, LevelStatus, SaturationAnswer, SaturationRules,
+    add_visits, next_level,
 };
 pub use speedwell_stats::usl::{MIN_LEVELS, MIN_R_SQUARED, UslError, UslFit, UslParameter};
 

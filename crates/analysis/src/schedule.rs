@@ -55,10 +55,7 @@ pub fn find_silent_schedules(
     groups.into_values().filter_map(|sessions| find_silence(sessions, now_unix_ms)).collect()
 }
 
-fn find_silence(
-    mut sessions: Vec<&SessionArrival>,
-    now_unix_ms: i64,
-) -> Option<SilentSchedule<'_>> {
+fn find_silence(mut sessions: Vec<&SessionArrival>, now: i64) -> Option<SilentSchedule<'_>> {
     sessions.sort_by_key(|session| session.started_unix_ms);
     let newest = *sessions.last()?;
     let mut starts: Vec<i64> = Vec::new();
@@ -77,7 +74,7 @@ fn find_silence(
     let ignored = usize::from(intervals.len() >= MANY_INTERVALS);
     let median = intervals[intervals.len() / 2];
     let longest = intervals[intervals.len() - 1 - ignored];
-    let silent_ms = now_unix_ms - newest.started_unix_ms;
+    let silent_ms = now - newest.started_unix_ms;
     let is_silent = silent_ms > longest + longest / 2 && silent_ms <= ABANDONED_AFTER_MS;
     (median <= MAX_DAILY_MS && is_silent).then_some(SilentSchedule { newest, silent_ms })
 }

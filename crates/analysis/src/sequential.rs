@@ -127,10 +127,8 @@ impl SequentialDecision {
     /// Takes all looks that the runs have reached, block by block. Events within a block count as
     /// simultaneous, so the order of cases does not matter.
     pub fn take_reached_looks(&mut self, members: &[ReplayMember<'_>]) {
-        let mut events: Vec<MemberEvent<'_>> = Vec::new();
-        for member in members {
-            events.extend(self.pending_events(member));
-        }
+        let mut events: Vec<MemberEvent<'_>> =
+            members.iter().flat_map(|member| self.pending_events(member)).collect();
         events.sort_by_key(|event| event.block);
         for simultaneous in events.chunk_by(|a, b| a.block == b.block) {
             self.take_looks_of_block(simultaneous);
@@ -139,24 +137,18 @@ impl SequentialDecision {
 
     fn pending_events<'a>(&self, member: &ReplayMember<'a>) -> Vec<MemberEvent<'a>> {
         let progress = &self.progress[member.index];
-        let pair = member.pair;
+        let (pair, policy) = (member.pair, member.policy);
         let event = |block: u32, looks: bool| MemberEvent { block, member: *member, looks };
         let mut events = Vec::new();
         if progress.member.is_none() {
             events.extend(pair.begins_in_block().map(|block| event(block, false)));
         }
-        match &member.policy.looks {
-            None if member.policy.smallest_p().for_runs(pair.comparable_sizes())
-                <= member.policy.alpha =>
-            {
-                events.push(event(u32::MAX, true));
-            }
-            None => {}
-            Some(looks) => {
-                let remaining_looks = looks.design.limits().iter().skip(progress.looks);
-                let reached = remaining_looks.take_while(|look| look.n <= pair.comparable_runs());
-                events.extend(reached.map(|look| event(pair.block_reaching(look.n), true)));
-            }
+        if let Some(looks) = &policy.looks {
+            let remaining_looks = looks.design.limits().iter().skip(progress.looks);
+            let reached = remaining_looks.take_while(|look| look.n <= pair.comparable_runs());
+            events.extend(reached.map(|look| event(pair.block_reaching(look.n), true)));
+        } else if policy.smallest_p().for_runs(pair.comparable_sizes()) <= policy.alpha {
+            events.push(event(u32::MAX, true));
         }
         events
     }
@@ -295,17 +287,13 @@ struct TakenLook {
 impl ReplayMember<'_> {
     /// Data and rule of a look. Without a sequential design, the only look uses all runs.
     fn look_data(&self, index: usize) -> (ComparedData, LookRule) {
-        match &self.policy.looks {
-            Some(looks) => {
-                let look = looks.design.limits()[index];
-                let rule = LookRule { limit: (&look).into(), is_last: look.is_last };
-                (self.pair.first_runs(look.n), rule)
-            }
-            None => {
-                let rule = LookRule { limit: self.policy.single_limit(), is_last: true };
-                (self.pair.all_runs(), rule)
-            }
-        }
+        let Some(looks) = &self.policy.looks else {
+            let rule = LookRule { limit: self.policy.single_limit(), is_last: true };
+            return (self.pair.all_runs(), rule);
+        };
+        let look = &looks.design.limits()[index];
+        let rule = LookRule { limit: look.into(), is_last: look.is_last };
+        (self.pair.first_runs(look.n), rule)
     }
 }
 
@@ -362,9 +350,8 @@ pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
         let start = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect());
         let running: Vec<thread::ScopedJoinHandle<'_, Vec<R>>> =
             shares.into_iter().map(start).collect();
-        let finish = |running: thread::ScopedJoinHandle<'_, Vec<R>>| match running.join() {
-            Ok(results) => results,
-            Err(panic) => std::panic::resume_unwind(panic),
+        let finish = |running: thread::ScopedJoinHandle<'_, Vec<R>>| {
+            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         running.into_iter().flat_map(finish).collect()
     })

@@ -3,7 +3,7 @@
 //! of the whole session ([`SessionTally`]). Judges nothing.
 
 use crate::builds::LayoutSpread;
-use crate::grid::{is_folded, is_snippet, snippet_groups, variant_index};
+use crate::grid::{SnippetGroup, is_folded, is_snippet, snippet_groups, variant_index};
 use crate::warnings::{format_count, quote_list};
 use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, validity};
 use speedwell_model::{
@@ -132,29 +132,22 @@ pub(super) fn unknown_metric_message(session: &Session, name: &str) -> String {
 }
 
 /// Name of the baseline that the user or the design requests.
-fn requested_baseline<'s>(session: &'s Session, settings: &'s AnalysisSettings) -> &'s str {
+pub(super) fn requested_baseline<'s>(
+    session: &'s Session,
+    settings: &'s AnalysisSettings,
+) -> &'s str {
     let requested = settings.baseline.as_deref();
     requested.unwrap_or(&session.design.baseline)
 }
 
 /// Index of the baseline; `None` without variants.
-pub(super) fn baseline_index(
-    session: &Session,
-    variants: &[Arc<str>],
-    settings: &AnalysisSettings,
-) -> Option<usize> {
-    let requested = requested_baseline(session, settings);
+pub(super) fn baseline_index(requested: &str, variants: &[Arc<str>]) -> Option<usize> {
     let index = variants.iter().position(|name| **name == *requested);
     index.or((!variants.is_empty()).then_some(0))
 }
 
 /// Warns if the requested baseline does not exist and another variant is used instead.
-pub(super) fn warn_other_baseline(
-    session: &Session,
-    variants: &[Arc<str>],
-    settings: &AnalysisSettings,
-) -> Option<String> {
-    let requested = requested_baseline(session, settings);
+pub(super) fn warn_other_baseline(requested: &str, variants: &[Arc<str>]) -> Option<String> {
     let [first, _, ..] = variants else { return None };
     let is_known = variants.iter().any(|name| **name == *requested);
     (!is_known).then(|| format!("Unknown variant '{requested}'; '{first}' is the baseline."))
@@ -227,10 +220,8 @@ impl SessionTally {
         })
     }
 
-    /// Why a gate (a pass/fail check) cannot judge the session; `None` if the session is complete or
-    /// imported.
-    pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
-        let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
+    /// Whether and how the session called `name` ended early, without a full stop.
+    fn early_end(&self, session: &Session, name: &str) -> Option<String> {
         match session.state {
             SessionState::Interrupted => {
                 let run_count = format_count(self.runs, "run", "runs");
@@ -241,21 +232,19 @@ impl SessionTally {
         }
     }
 
+    /// Why a gate (a pass/fail check) cannot judge the session; `None` if the session is complete or
+    /// imported.
+    pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
+        let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
+        self.early_end(session, &name)
+    }
+
     /// Warnings about the figures of the session. Call this after all runs have been added. `label`
     /// names the session if there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
-        let mut warnings = Vec::new();
-        match session.state {
-            SessionState::Interrupted => {
-                let run_count = format_count(self.runs, "run", "runs");
-                warnings.push(format!("{name} was interrupted after {run_count}."));
-            }
-            SessionState::Running => {
-                warnings.push(format!("{name} did not end, or is still measuring."))
-            }
-            SessionState::Complete | SessionState::Imported => {}
-        }
+        let early_end = self.early_end(session, &name).map(|end| format!("{end}."));
+        let mut warnings = Vec::from_iter(early_end);
         warnings.extend(warn_failures(&session.failures, self.runs, &name));
         warnings.extend(self.warn_too_busy(session));
         warnings.extend(self.shared_by_all(session).iter().cloned());
@@ -299,14 +288,11 @@ fn warn_failures(failures: &[StepFailure], succeeded: usize, name: &str) -> Opti
     ))
 }
 
-/// A snippet, at one number of workers, that the compiler has probably optimized away.
-#[derive(Debug)]
-struct FoldedGroup {
-    label: String,
-    /// Sort key: index of the variant, then position of the first run in the plan. Positions alone
-    /// do not tell the order of snippets on the command line, because blocks are shuffled.
-    order: (Option<usize>, u32),
-}
+/// A snippet, at one number of workers, that the compiler has probably optimized away: sort key and
+/// label. The key is the index of the variant, then the position of the first run in the plan.
+/// Positions alone do not tell the order of snippets on the command line, because blocks are
+/// shuffled.
+type FoldedGroup = ((Option<usize>, u32), String);
 
 /// Finds the snippets in a part of a session that were probably optimized away.
 fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
@@ -316,22 +302,18 @@ fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
     }
     let groups = snippet_groups(part).into_iter();
     let folded = groups.filter(|(.., runs)| is_folded(runs.iter().copied()));
-    folded
-        .map(|(label, _, runs)| FoldedGroup {
-            label,
-            order: (
-                variant_index(part, &runs[0].variant),
-                runs.iter().map(|run| run.slot).min().unwrap_or_default(),
-            ),
-        })
-        .collect()
+    let with_key = |(label, _, runs): SnippetGroup<'_>| {
+        let slot = runs.iter().map(|run| run.slot).min().unwrap_or_default();
+        ((variant_index(part, &runs[0].variant), slot), label)
+    };
+    folded.map(with_key).collect()
 }
 
 /// Warning that names the snippets that were probably optimized away, if any.
 fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
     let mut groups: Vec<&FoldedGroup> = groups.iter().collect();
-    groups.sort_by_key(|group| group.order);
-    let mut labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
+    groups.sort_by_key(|(key, _)| *key);
+    let mut labels: Vec<&str> = groups.iter().map(|(_, label)| label.as_str()).collect();
     labels.dedup();
     let subject = if labels.len() > 1 { "iterations of these take" } else { "an iteration takes" };
     (!labels.is_empty()).then(|| {
@@ -364,13 +346,11 @@ pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Can
         return;
     }
     for row in &mut comparison.rows {
-        let of_side = |side: &&str| {
-            let is_it =
-                |(case, variant): &(Arc<Case>, Arc<str>)| **variant == **side && *case == row.case;
-            folded.iter().any(is_it)
+        let was_folded = |side: &&str| {
+            folded.iter().any(|(case, variant)| **variant == **side && *case == row.case)
         };
         let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
-        let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
+        let folded: Vec<&str> = sides.into_iter().filter(was_folded).collect();
         if !folded.is_empty() {
             row.notes.push(format!(
                 "The compiler may have optimized {} away: the change says nothing about the code.",

@@ -15,10 +15,11 @@ use anyhow::bail;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Case, IntervalEstimate, ParameterValue, Session};
-use speedwell_stats::describe::{mean, median, quantile, skewness};
+use speedwell_stats::bootstrap::percentile_interval;
+use speedwell_stats::describe::{mean, median, skewness};
 use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::test::mann_whitney::smallest_p;
-use speedwell_stats::usl::fit_power_law;
+use speedwell_stats::usl::power_law_exponent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -113,8 +114,7 @@ fn scaling_exponents(points: &[StudyPoint]) -> Vec<(String, Option<f64>)> {
         .map(|line| {
             let x: Option<Vec<f64>> = line.iter().map(|point| point.x.as_number()).collect();
             let y: Vec<f64> = line.iter().map(|point| point.mean.value).collect();
-            let fit = x.and_then(|x| fit_power_law(&x, &y));
-            (line[0].line.clone(), fit.map(|fit| fit.exponent))
+            (line[0].line.clone(), x.and_then(|x| power_law_exponent(&x, &y)))
         })
         .collect()
 }
@@ -338,14 +338,8 @@ fn mean_interval(point: &PointCells<'_>, confidence: f64, seed: u64) -> Interval
         let sum: f64 = point.cells.iter().map(|cell| resampled_mean(&cell.values)).sum();
         sum / point.cells.len() as f64
     };
-    let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
-    resamples.sort_unstable_by(f64::total_cmp);
-    let tail = 0.5 * (1.0 - confidence);
-    IntervalEstimate {
-        value,
-        low: quantile(&resamples, tail),
-        high: quantile(&resamples, 1.0 - tail),
-    }
+    let resamples = (0..DRAWS).map(|_| resample()).collect();
+    estimate_with_interval(value, Some(percentile_interval(resamples, confidence)))
 }
 
 /// If the smallest possible p value is at least this, the test is pointless.

@@ -323,14 +323,13 @@ impl SearchedTrend {
         for stretch in stretches {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { continue };
             let Some(value) = self.level_estimate(stretch, session_variance) else { continue };
-            let by_machine = self.levels_by_machine(stretch, session_variance);
-            self.levels.push(SeriesLevel {
-                first,
-                last,
-                value,
-                by_machine,
-                is_claimed: self.is_searched(),
-            });
+            let level = |(machine, points): (u32, Vec<usize>)| {
+                Some((machine, self.level_estimate(&points, session_variance)?))
+            };
+            let machines = Some(self.by_machine(stretch)).filter(|groups| groups.len() > 1);
+            let by_machine = machines.into_iter().flatten().filter_map(level).collect();
+            let is_claimed = self.is_searched();
+            self.levels.push(SeriesLevel { first, last, value, by_machine, is_claimed });
         }
     }
 
@@ -351,26 +350,9 @@ impl SearchedTrend {
         let measured: Vec<LogMeasurement> = measured.collect();
         let level = search::weighted_level(&measured, session_variance.unwrap_or(0.0), CONFIDENCE);
         // If all values are equal, or if there is only one, the level has no band.
-        let Some(level) = level else {
-            let value = measured.first()?.log.exp();
-            return Some(estimate_with_interval(value, None));
-        };
-        Some(estimate_with_interval(level.estimate.exp(), Some(level.interval.map(f64::exp))))
-    }
-
-    fn levels_by_machine(
-        &self,
-        stretch: &[usize],
-        session_variance: Option<f64>,
-    ) -> Vec<(u32, IntervalEstimate)> {
-        let by_machine = self.by_machine(stretch);
-        if by_machine.len() < 2 {
-            return Vec::new();
-        }
-        let level = |(machine, points): (u32, Vec<usize>)| {
-            Some((machine, self.level_estimate(&points, session_variance)?))
-        };
-        by_machine.into_iter().filter_map(level).collect()
+        let log = level.map_or(measured.first()?.log, |level| level.estimate);
+        let band = level.map(|level| level.interval.map(f64::exp));
+        Some(estimate_with_interval(log.exp(), band))
     }
 
     fn measured_point(&self, index: usize) -> Option<LogMeasurement> {

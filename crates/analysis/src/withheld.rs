@@ -7,9 +7,10 @@
 //! Only the store knows whether a session is still running. If it is running, the caller withholds
 //! all answers with [`AnalysisFindings::withhold`].
 
+use crate::comparison::SourceSide;
 use crate::{AnalysisFindings, AnalysisSettings};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Session, Variant, Verdict};
+use speedwell_model::{Variant, Verdict};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -31,24 +32,15 @@ pub enum WithheldReason {
     HasNotEnded(i64),
 }
 
-/// One variant of a session.
-#[derive(Clone, Copy)]
-pub(super) struct MeasuredVariant<'s> {
-    /// The session.
-    pub session: &'s Session,
-    /// Name of the variant in the session.
-    pub variant: &'s str,
-}
-
-impl<'s> MeasuredVariant<'s> {
-    fn known_variant(self) -> Option<&'s Variant> {
+impl<'a> SourceSide<'a, '_> {
+    fn known_variant(&self) -> Option<&'a Variant> {
         let mut variants = self.session.variants.iter();
-        variants.find(|variant| variant.name == self.variant)
+        variants.find(|variant| variant.name == self.variant_name())
     }
 
     /// The files that this side has loaded from the checkout. Files loaded when its benchmarks were
     /// listed come first, followed by files loaded in runs.
-    fn checkout_files(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
+    fn checkout_files(&self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
         let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.checkout_files[..]);
         let loaded_in_runs = in_runs.into_iter().flatten().copied();
         listed.iter().map(String::as_str).chain(loaded_in_runs).map(str::to_owned).collect()
@@ -56,7 +48,7 @@ impl<'s> MeasuredVariant<'s> {
 
     /// Digests of the benchmark's source on this side: first of the part that belongs to the
     /// benchmark, then of the whole file.
-    fn source_digests(self, benchmark: &str) -> [Option<&'s String>; 2] {
+    fn source_digests(&self, benchmark: &str) -> [Option<&'a String>; 2] {
         let own_digest = self.known_variant().and_then(|variant| variant.work.get(benchmark));
         [own_digest, self.session.design.work.get(benchmark)]
     }
@@ -66,7 +58,7 @@ impl WithheldReason {
     /// Returns why the answer for a benchmark must be withheld, or `None` if it need not be.
     /// `checkout_files` has the files that runs of the benchmark loaded from the checkout.
     pub(super) fn between(
-        sides: [MeasuredVariant<'_>; 2],
+        sides: [&SourceSide<'_, '_>; 2],
         checkout_files: [Option<&BTreeSet<&str>>; 2],
         benchmark: &str,
         settings: &AnalysisSettings,
@@ -125,7 +117,7 @@ mod tests {
     use crate::gate::{self, FailOn, GateAnswer};
     use crate::{analyze_session, compare_sources};
     use speedwell_fixtures::FakeSession;
-    use speedwell_model::Run;
+    use speedwell_model::{Run, Session};
 
     fn story(works: [&str; 2]) -> Session {
         let value = |variant: &str, run: u32| {

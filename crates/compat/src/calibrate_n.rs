@@ -68,7 +68,7 @@ fn run_calibration(
 ) -> Result<i32> {
     options.print_heading(console.stdout)?;
     let mut search = IterationSearch::new(options.required, 0, options.steps);
-    while let Some(n) = search.next_number() {
+    while let Some(n) = search.next_number {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
         request.sets = vec![("n".into(), n.to_string())];
         let (rates, status) = measure_n(&request, console)?;
@@ -80,7 +80,7 @@ fn run_calibration(
         let level = IterationLevel::new(n, rates);
         options.print_level(console.stdout, &level)?;
         let is_best = search.record_level(level);
-        if let Some(best) = search.steadiest_level() {
+        if let Some(best) = &search.steadiest {
             let begin = if is_best { "New best n:" } else { "Current best n remains:" };
             let variation = format_percent(best.spread.mean);
             writeln!(console.stdout, "  → {begin} {} with average CV: {variation}%", best.n)?;
@@ -252,8 +252,8 @@ impl CalibrateOptions {
     /// Prints the number of iterations that suffices or, if no number sufficed, the best one.
     fn print_conclusion(&self, out: &mut dyn Write, search: &IterationSearch) -> io::Result<()> {
         let target = self.required.mean;
-        let sufficient = search.sufficient_level();
-        let Some(level) = sufficient.or(search.steadiest_level()) else { return Ok(()) };
+        let sufficient = search.sufficient.as_ref();
+        let Some(level) = sufficient.or(search.steadiest.as_ref()) else { return Ok(()) };
         let mean = format_percent(level.spread.mean);
         if sufficient.is_some() {
             writeln!(

@@ -246,8 +246,7 @@ impl<'a> ExpressionParser<'a> {
         if end > 0 {
             let Some(unit) = QuantityUnit::find_unit(&rest[..end]) else {
                 let message = format!("unknown unit '{}'", &rest[..end]);
-                let symbols: Vec<&str> =
-                    QUANTITY_UNITS.iter().map(|(symbol, ..)| *symbol).collect();
+                let symbols: Vec<&str> = QUANTITY_UNITS.iter().map(|unit| unit.name).collect();
                 let hint = format!("use one of {}", symbols.join(", "));
                 return Err(self.error_at(self.position, message).with_hint(hint));
             };

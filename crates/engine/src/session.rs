@@ -414,7 +414,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
     let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;
     let spreads = layout_spreads(session, &[session.metrics.first()?]);
-    let best_number = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
+    let best_number = |spread: &LayoutSpread| spread.components.values_per_group(build_s / run_s);
     // Of the best numbers of all cases, take the largest.
     let runs = spreads.iter().filter_map(best_number).max()?;
     let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };

@@ -13,7 +13,7 @@ use crate::foreign::json::JsonContent;
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
-use speedwell_model::load::latency::{ServiceTime, TimeDistribution, read_log};
+use speedwell_model::load::latency::{TimeDistribution, read_log};
 use speedwell_model::{Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// The times of one quantity, and the length of their intervals.
-type QuantityTotal = (TimeDistribution<ServiceTime>, Duration);
+type QuantityTotal = (TimeDistribution, Duration);
 
 /// Reads the log. Times are taken as nanoseconds, because the recorders of HdrHistogram write
 /// nanoseconds.
@@ -54,7 +54,7 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
     let mut has_foreign = false;
     for line in read_log(require_utf8(file.bytes)?)? {
         let (benchmark, quantity, outcome) = parse_tag(line.tag.as_deref().unwrap_or_default());
-        let times: TimeDistribution<ServiceTime> = line.to_distribution();
+        let times = line.to_distribution();
         if times.count() == 0 {
             continue;
         }

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use indexmap::IndexSet;
 use serde::Deserialize;
 use speedwell_model::load::latency::{
-    LoadLatency, OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity, is_reached_by_failures,
+    LoadLatency, OpenTimes, OpenVerdict, TimeDistribution, is_reached_by_failures,
 };
 use speedwell_model::load::measurement::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
@@ -169,7 +169,7 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         PaceFacts::Closed { .. } => Some(Run::WITH_THINK_TIME),
         PaceFacts::Open { .. } => Some(Run::AT_FIXED_RATE),
     };
-    let non2xx = counts.codes().total() - counts.codes().class_count(2);
+    let non2xx = counts.codes.total() - counts.codes.class_count(2);
     let mut report = LoadReport {
         target: load.url.clone(),
         concurrency: requested.concurrency().map(f64::from),
@@ -208,9 +208,9 @@ fn load_figures(load: &LoadRun) -> LoadReport {
 
 /// Returns the mean and the percentiles of a quantity. The 100th percentile has the suffix `_max`,
 /// as for other tools.
-pub(super) fn time_metrics<K: TimeQuantity>(
+pub(super) fn time_metrics(
     quantity: &str,
-    times: &TimeDistribution<K>,
+    times: &TimeDistribution,
     is_shown: impl Fn(u32) -> bool,
 ) -> Vec<(String, f64)> {
     let metric_name = |percent: &str| match percent {

@@ -184,7 +184,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         design: SessionDesign::new(
             RunOrder::Imported,
             StoppingDesign::Fixed { runs: most_runs.unwrap_or(1) },
-            baseline.unwrap_or_default(),
+            &baseline.unwrap_or_default(),
         ),
         variants,
         ..Session::default()

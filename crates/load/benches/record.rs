@@ -9,7 +9,7 @@ use speedwell_load::pace::{
 };
 use speedwell_model::load::latency::{
     ClosedLatency, ConnectionLag, IntendedStart, OpenLatency, RequestOutcome, RequestTimes,
-    ServiceTime, TimeDistribution,
+    TimeDistribution,
 };
 use speedwell_model::load::outcomes::OutcomeCounts;
 use std::hint::black_box;
@@ -19,16 +19,16 @@ fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let (rounds, requests) = if is_measuring { (15, 1_000_000) } else { (1, 1000) };
     let spread = latencies();
-    let mut plain: TimeDistribution<ServiceTime> = TimeDistribution::new();
+    let mut plain = TimeDistribution::default();
     time("one histogram", rounds, requests, |k| plain.record(spread[k % spread.len()]));
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     time("books", rounds, requests, |_| count(&mut outcomes));
-    let (mut outcomes, mut closed) = (OutcomeCounts::new(), ClosedLatency::default());
+    let (mut outcomes, mut closed) = (OutcomeCounts::default(), ClosedLatency::default());
     time("books and histograms, closed", rounds, requests, |k| {
         count(&mut outcomes);
         closed.record(RequestOutcome::Ok, times(k, spread[k % spread.len()]));
     });
-    let (mut outcomes, mut open) = (OutcomeCounts::new(), OpenLatency::default());
+    let (mut outcomes, mut open) = (OutcomeCounts::default(), OpenLatency::default());
     time("books and histograms, open", rounds, requests, |k| {
         count(&mut outcomes);
         let times = times(k, spread[k % spread.len()]);

@@ -158,11 +158,15 @@ impl BenchmarkGroup {
         reported.cloned().or_else(|| find_metric(self.kind, self.stored_name(name)))
     }
 
-    /// Returns the name under which runs store a metric of this group. A metric that the target
-    /// reports itself keeps its name.
+    /// Returns the name under which runs store a metric of this group: without `:u`, and
+    /// `latency_max` for the highest percentile of a load. A metric that the target reports itself
+    /// keeps its name.
     pub fn stored_name<'a>(&self, name: &'a str) -> &'a str {
-        let is_target_metric = self.target_metrics.iter().any(|metric| metric == name);
-        if is_target_metric { name } else { stored_name(self.kind, name) }
+        match name.strip_suffix(":u").unwrap_or(name) {
+            _ if self.target_metrics.iter().any(|metric| metric == name) => name,
+            "latency_p100" if is_loaded(self.kind) => "latency_max",
+            plain => plain,
+        }
     }
 
     /// Returns the names of all metrics that claims and gates may use for this group.
@@ -265,31 +269,10 @@ fn is_loaded(kind: GroupKind) -> bool {
 /// Returns the metric with that name, if every group of the kind has it.
 fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
     let listed = kind_metrics(kind).find(|(listed_name, ..)| *listed_name == name);
-    let latency =
-        || (is_loaded(kind) && is_latency(name)).then_some(("ns", MetricDirection::Lower));
+    let is_latency = || name == "latency_mean" || Metric::latency_percent(name).is_some();
+    let latency = || (is_loaded(kind) && is_latency()).then_some(("ns", MetricDirection::Lower));
     let (unit, better) = listed.map(|(_, unit, better)| (unit, better)).or_else(latency)?;
     Some(Metric::new(name, unit, better))
-}
-
-/// Returns the name under which runs store a metric: without `:u`, and `latency_max` for the
-/// highest percentile of a load.
-fn stored_name(kind: GroupKind, name: &str) -> &str {
-    match name.strip_suffix(":u").unwrap_or(name) {
-        "latency_p100" if is_loaded(kind) => "latency_max",
-        plain => plain,
-    }
-}
-
-/// Whether the metric is a latency: `latency_mean`, `latency_min`, `latency_max`, or a percentile
-/// such as `latency_p50` or `latency_p99_9`.
-fn is_latency(name: &str) -> bool {
-    let Some(statistic) = name.strip_prefix("latency_") else { return false };
-    let percentile = statistic.strip_prefix('p').and_then(|text| {
-        let is_number = text.starts_with(|c: char| c.is_ascii_digit());
-        text.replace('_', ".").parse::<f64>().ok().filter(|_| is_number)
-    });
-    ["mean", "min", "max"].contains(&statistic)
-        || percentile.is_some_and(|p| (0.0..=100.0).contains(&p))
 }
 
 /// Returns the metric names that a hint suggests for groups of this kind.

@@ -8,20 +8,20 @@ use std::fmt::{Display, Formatter, Result};
 
 /// Units, each with the unit in which it is stored and the factor between the two. k, M and G are
 /// powers of 1000; Ki, Mi and Gi are powers of 1024 (IEC 80000-13).
-pub const QUANTITY_UNITS: [(&str, &str, f64); 13] = [
-    ("ns", "ns", 1.0),
-    ("us", "ns", 1e3),
-    ("µs", "ns", 1e3),
-    ("ms", "ns", 1e6),
-    ("s", "ns", 1e9),
-    ("min", "ns", 60e9),
-    ("B", "B", 1.0),
-    ("kB", "B", 1e3),
-    ("MB", "B", 1e6),
-    ("GB", "B", 1e9),
-    ("KiB", "B", 1024.0),
-    ("MiB", "B", 1_048_576.0),
-    ("GiB", "B", 1_073_741_824.0),
+pub const QUANTITY_UNITS: [QuantityUnit; 13] = [
+    QuantityUnit { name: "ns", stored: "ns", factor: 1.0 },
+    QuantityUnit { name: "us", stored: "ns", factor: 1e3 },
+    QuantityUnit { name: "µs", stored: "ns", factor: 1e3 },
+    QuantityUnit { name: "ms", stored: "ns", factor: 1e6 },
+    QuantityUnit { name: "s", stored: "ns", factor: 1e9 },
+    QuantityUnit { name: "min", stored: "ns", factor: 60e9 },
+    QuantityUnit { name: "B", stored: "B", factor: 1.0 },
+    QuantityUnit { name: "kB", stored: "B", factor: 1e3 },
+    QuantityUnit { name: "MB", stored: "B", factor: 1e6 },
+    QuantityUnit { name: "GB", stored: "B", factor: 1e9 },
+    QuantityUnit { name: "KiB", stored: "B", factor: 1024.0 },
+    QuantityUnit { name: "MiB", stored: "B", factor: 1_048_576.0 },
+    QuantityUnit { name: "GiB", stored: "B", factor: 1_073_741_824.0 },
 ];
 
 /// A unit of time or size.
@@ -38,8 +38,7 @@ pub struct QuantityUnit {
 impl QuantityUnit {
     /// Returns the unit with that symbol.
     pub fn find_unit(name: &str) -> Option<QuantityUnit> {
-        let found = QUANTITY_UNITS.iter().find(|(symbol, ..)| *symbol == name);
-        found.map(|&(name, stored, factor)| QuantityUnit { name, stored, factor })
+        QUANTITY_UNITS.into_iter().find(|unit| unit.name == name)
     }
 }
 
@@ -144,26 +143,17 @@ impl ClaimExpression {
         &'a self,
         select: impl Fn(&'a ClaimExpression) -> Option<T>,
     ) -> Vec<T> {
-        let mut found: Vec<T> = Vec::new();
-        self.visit_parts(&mut |part| {
+        let (mut found, mut pending) = (Vec::new(), vec![self]);
+        while let Some(part) = pending.pop() {
             let selected = select(part).filter(|selected| !found.contains(selected));
             found.extend(selected);
-        });
-        found
-    }
-
-    fn visit_parts<'a>(&'a self, visitor: &mut impl FnMut(&'a ClaimExpression)) {
-        visitor(self);
-        match self {
-            ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => {
-                inner.visit_parts(visitor)
+            match part {
+                ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => pending.push(inner),
+                ClaimExpression::Pair(left, _, right) => pending.extend([&**right, &**left]),
+                _ => {}
             }
-            ClaimExpression::Pair(left, _, right) => {
-                left.visit_parts(visitor);
-                right.visit_parts(visitor);
-            }
-            _ => {}
         }
+        found
     }
 }
 

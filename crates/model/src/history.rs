@@ -235,18 +235,10 @@ impl RecordedChange {
     /// Creates a change without number, evidence or triage.
     pub fn suspected(before: &str, after: &str, ratio: IntervalEstimate) -> RecordedChange {
         RecordedChange {
-            number: 0,
             before: before.to_owned(),
             after: after.to_owned(),
-            is_drift: false,
-            evidence: 0.0,
             ratio,
-            state: ChangeState::Suspected,
-            confirmed_by: None,
-            triage: ChangeTriage::Open,
-            note: None,
-            triaged_by: None,
-            triaged_unix_ms: None,
+            ..RecordedChange::default()
         }
     }
 

@@ -84,6 +84,19 @@ impl Metric {
         [Metric::INSTRUCTIONS, Metric::CYCLES_ESTIMATE].contains(&&*self.name)
     }
 
+    /// Percentage of requests that took no longer than a latency metric states: 50 for `latency_p50`,
+    /// 99.9 for `latency_p99_9`, 0 for `latency_min`, 100 for `latency_max`.
+    pub fn latency_percent(name: &str) -> Option<f64> {
+        let digits = match name.strip_prefix("latency_")? {
+            "min" => "0",
+            "max" => "100",
+            statistic => statistic.strip_prefix('p')?,
+        };
+        let percent: f64 = digits.replace('_', ".").parse().ok()?;
+        let is_number = digits.starts_with(|first: char| first.is_ascii_digit());
+        (is_number && (0.0..=100.0).contains(&percent)).then_some(percent)
+    }
+
     /// Iterations per second, higher is better.
     pub fn throughput() -> Metric {
         Metric::new(Metric::THROUGHPUT, "1/s", MetricDirection::Higher)
@@ -178,7 +191,9 @@ impl MetricDirection {
                 MetricDirection::Lower
             }
             None if is_cost(&normalized) => MetricDirection::Lower,
-            None if is_rate(&normalized) => MetricDirection::Higher,
+            None if without_prefix(&normalized).any(|text| RATES.contains(&text)) => {
+                MetricDirection::Higher
+            }
             _ => MetricDirection::Unknown,
         }
     }
@@ -206,11 +221,6 @@ fn is_work(text: &str) -> bool {
 fn is_cost(text: &str) -> bool {
     let is_size = |text: &str| ["b", "byte", "bytes"].contains(&text);
     is_time(text) || without_prefix(text.trim()).any(is_size)
-}
-
-fn is_rate(text: &str) -> bool {
-    let is_known = |text: &str| RATES.contains(&text);
-    without_prefix(text).any(is_known)
 }
 
 /// For every prefix of [`PREFIXES`] with which `text` starts, yields the rest of `text`.

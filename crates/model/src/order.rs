@@ -25,14 +25,6 @@ pub enum RunOrder {
     Imported,
 }
 
-impl RunOrder {
-    /// Whether the order of the variants was randomized. Tests that rely on randomization are valid
-    /// only in this case.
-    pub fn is_randomised(self) -> bool {
-        matches!(self, RunOrder::Blocks | RunOrder::Paired)
-    }
-}
-
 /// The order of runs that a user requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

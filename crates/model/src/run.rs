@@ -468,14 +468,11 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
         let names = DisturbanceFigure::ALL.map(|figure| figure.name().to_owned());
         let usable: Vec<&str> =
             names.iter().map(String::as_str).filter(|name| *name != "wait").collect();
-        match nearest_name(name, &names) {
-            Some(suggestion) => {
-                format!("unknown kernel counter '{name}'; did you mean '{suggestion}'?")
-            }
-            None => {
-                format!("unknown kernel counter '{name}'; expected one of {}", usable.join(", "))
-            }
-        }
+        let hint = match nearest_name(name, &names) {
+            Some(suggestion) => format!("did you mean '{suggestion}'?"),
+            None => format!("expected one of {}", usable.join(", ")),
+        };
+        format!("unknown kernel counter '{name}'; {hint}")
     })
 }
 

@@ -248,15 +248,11 @@ impl Default for SessionDesign {
 
 impl SessionDesign {
     /// A design with one run of each variant per block and defaults for the rest.
-    pub fn new(
-        order: RunOrder,
-        stopping: StoppingDesign,
-        baseline: impl Into<String>,
-    ) -> SessionDesign {
+    pub fn new(order: RunOrder, stopping: StoppingDesign, baseline: &str) -> SessionDesign {
         SessionDesign {
             order,
             stopping,
-            baseline: baseline.into(),
+            baseline: baseline.to_owned(),
             seed: 0,
             runs_per_block: 1,
             threshold: None,
@@ -312,10 +308,8 @@ impl SessionDesign {
     /// Maximum number of runs per randomized build. 1 if every run has its own build, or if the
     /// layout is not randomized by building several times.
     pub fn runs_per_build(&self) -> u32 {
-        match self.layout.builds {
-            0 => 1,
-            builds => self.max_runs().div_ceil(builds).max(1),
-        }
+        let builds = self.layout.builds;
+        if builds == 0 { 1 } else { self.max_runs().div_ceil(builds).max(1) }
     }
 
     /// Whether several runs share a randomized build, and with it a layout. Such runs are not
@@ -545,7 +539,7 @@ impl LayoutVariation {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -99,13 +99,6 @@ pub enum RunStage {
     ProofAtExit,
 }
 
-impl RunStage {
-    /// Whether the metrics of a run that failed at this stage are valid.
-    pub fn keeps_metrics(self) -> bool {
-        self == RunStage::Stop
-    }
-}
-
 name_variants!(RunStage: Port = "port", Start = "start", Ready = "ready",
     Proof = "proof of the variant", Verify = "verify", Warmup = "warmup", Profile = "profile",
     Load = "load", Served = "served", VerifyAgain = "verify after the load", Alive = "alive",

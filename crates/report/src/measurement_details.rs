@@ -399,11 +399,7 @@ mod tests {
 
     #[test]
     fn the_design_of_imported_results_is_reported_as_unknown() {
-        let design = SessionDesign::new(
-            RunOrder::Imported,
-            StoppingDesign::Fixed { runs: 1 },
-            String::new(),
-        );
+        let design = SessionDesign::new(RunOrder::Imported, StoppingDesign::Fixed { runs: 1 }, "");
         assert_eq!(design_facts(&design, 1), [new_fact("order of runs", "not known")]);
     }
 

@@ -24,7 +24,11 @@ fn documents() -> Vec<Document> {
             report_live(&LiveState::default()),
             list_planned_cases(&[], false, None),
             report_trial(&trial(), &output),
-            report_validity(&[ValidityFinding::amber(ValidityCheck::Impossible, "", "")]),
+            report_validity(&[ValidityFinding::amber(
+                ValidityCheck::Impossible,
+                String::new(),
+                "",
+            )]),
             report_outbox(&[]),
         ])
         .collect()

@@ -12,7 +12,7 @@ use speedwell_adapters::snippet::{
     self, CommandAnswer, HarnessFailure, LiveHarness, expected_duration,
 };
 use speedwell_adapters::{self as adapters, BenchmarkJob, ProtocolMessage, RunContext};
-use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
+use speedwell_analysis::scaling::{self, ConcurrencyLevel, SaturationRules};
 use speedwell_engine::eval::{EvalRequest, plan_snippets};
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::experiment::measuring_time;
@@ -250,7 +250,7 @@ impl ConcurrencySearch<'_, '_> {
             LiveHarness::open(&snippet_code, &context.program, variant, folder, context.pin)?;
         harness.load_snippet("code", &snippet_code)?.check_fault("code")?;
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
-        while let NextLevel::Visit(level) = scaling::next_level(&levels, &self.rules) {
+        while let Some(level) = scaling::next_level(&levels, &self.rules) {
             if is_interrupt_requested() {
                 break;
             }

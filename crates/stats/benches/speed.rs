@@ -65,11 +65,11 @@ fn time_blocked(bench: &mut SpeedBench, count: u32) {
     bench.time_call("stratified rank with interval, 32 + 32", 200, || {
         test().map(|test| test.interval(0.95))
     });
-    let look = SequentialDesign::default().limits()[4];
+    let look = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0).limits()[4];
     bench.time_call("decision at the last look, 32 + 32", 200, || {
         decide_at_look(observations, &look, 0.02)
     });
-    let resampling = bootstrap::BootstrapOptions::default();
+    let resampling = bootstrap::BootstrapOptions { draws: 10_000, confidence: 0.95, seed: 0 };
     bench.time_call("ratio of means, 10 000 resamples, 32 + 32", 20, || {
         bootstrap::ratio_of_means(observations, &resampling)
     });

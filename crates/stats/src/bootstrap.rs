@@ -7,7 +7,7 @@
 use crate::describe::quantile;
 use crate::effect::RatioEstimate;
 use crate::interval::Interval;
-use crate::test::stratified::{BlockObservation, BlockSide, RankedBlocks, StratifiedError};
+use crate::test::stratified::{BlockObservation, BlockSide};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
@@ -22,17 +22,6 @@ pub struct BootstrapOptions {
     pub seed: u64,
 }
 
-impl Default for BootstrapOptions {
-    fn default() -> BootstrapOptions {
-        BootstrapOptions { draws: 10_000, confidence: 0.95, seed: 0 }
-    }
-}
-
-/// Number of replicates (resamples of one member) for a whole suite, divided among its members.
-const SUITE_REPLICATES: usize = 20_000;
-/// Minimum and maximum replicates of one member of a suite.
-const MEMBER_REPLICATES: (usize, usize) = (100, 1000);
-
 /// Ratio of arithmetic means with a percentile interval over blocks (Efron, Annals of Statistics 7,
 /// 1979).
 ///
@@ -42,8 +31,11 @@ pub fn ratio_of_means(
     observations: &[BlockObservation],
     options: &BootstrapOptions,
 ) -> Option<RatioEstimate> {
-    let blocks: Vec<ResampleTotals> =
-        group_by_block(observations).iter().map(|block| ResampleTotals::add_up(block)).collect();
+    let mut in_order = observations.to_vec();
+    in_order.sort_by_key(|observation| observation.block);
+    let blocks = in_order.chunk_by(|a, b| a.block == b.block).map(ResampleTotals::add_up);
+    let has_both_sides = |totals: &ResampleTotals| totals.baseline.1 > 0 && totals.candidate.1 > 0;
+    let blocks: Vec<ResampleTotals> = blocks.filter(has_both_sides).collect();
     if blocks.is_empty() {
         return None;
     }
@@ -90,70 +82,8 @@ pub fn ratio_of_medians(
     Some(RatioEstimate { ratio, interval: percentile_interval(resamples, options.confidence) })
 }
 
-/// Geometric mean of the ratios of a suite. Each member of the suite is a comparison with its own
-/// blocks.
-///
-/// Resamples the members, and the blocks within each member. This treats the suite as a sample of a
-/// larger population of workloads, so the interval is a statement about that population.
-///
-/// # Errors
-///
-/// [`StratifiedError::NoBlock`] for an empty suite, else the error of the first member that cannot
-/// be compared.
-pub fn geometric_mean(
-    suite: &[Vec<BlockObservation>],
-    options: &BootstrapOptions,
-) -> Result<RatioEstimate, StratifiedError> {
-    if suite.is_empty() {
-        return Err(StratifiedError::NoBlock);
-    }
-    let (fewest, most) = MEMBER_REPLICATES;
-    let replicates = (SUITE_REPLICATES / suite.len()).clamp(fewest, most);
-    let mut indices = RandomIndices::new(options.seed);
-    let mut members = Vec::with_capacity(suite.len());
-    let mut sum = 0.0;
-    for observations in suite {
-        let blocks = RankedBlocks::new(observations)?;
-        sum += blocks.log_ratio();
-        members.push(replicate_log_ratios(&blocks, replicates, &mut indices));
-    }
-    let count = suite.len() as f64;
-    let mut resample = || {
-        let pick = |_| {
-            let member = &members[indices.index_below(members.len())];
-            member[indices.index_below(member.len())]
-        };
-        ((0..suite.len()).map(pick).sum::<f64>() / count).exp()
-    };
-    let resamples = (0..options.draws).map(|_| resample()).collect();
-    let interval = percentile_interval(resamples, options.confidence);
-    Ok(RatioEstimate { ratio: (sum / count).exp(), interval })
-}
-
-/// Resamples the blocks of one member `replicates` times; returns the log ratio of each resample.
-fn replicate_log_ratios(
-    blocks: &RankedBlocks,
-    replicates: usize,
-    indices: &mut RandomIndices,
-) -> Vec<f64> {
-    let mut replicate = || {
-        let picks: Vec<usize> =
-            (0..blocks.count()).map(|_| indices.index_below(blocks.count())).collect();
-        blocks.resample_blocks(&picks).rough_log_ratio()
-    };
-    (0..replicates).map(|_| replicate()).collect()
-}
-
-/// Groups observations by block, leaving out the blocks that hold one side only.
-fn group_by_block(observations: &[BlockObservation]) -> Vec<Vec<BlockObservation>> {
-    let mut in_order = observations.to_vec();
-    in_order.sort_by_key(|observation| observation.block);
-    let has_both_sides =
-        |block: &&[BlockObservation]| block.iter().any(|o| o.side != block[0].side);
-    in_order.chunk_by(|a, b| a.block == b.block).filter(has_both_sides).map(<[_]>::to_vec).collect()
-}
-
-fn percentile_interval(mut resamples: Vec<f64>, confidence: f64) -> Interval {
+/// The interval that holds the fraction `confidence` of the resamples, with equal tails.
+pub fn percentile_interval(mut resamples: Vec<f64>, confidence: f64) -> Interval {
     resamples.sort_unstable_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - confidence);
     Interval { low: quantile(&resamples, tail), high: quantile(&resamples, 1.0 - tail) }
@@ -199,21 +129,19 @@ impl ResampleTotals {
 // range.
 
 /// A generator of indices (xoshiro256++, Blackman and Vigna, ACM TOMS 47, 2021).
-pub(crate) struct RandomIndices {
-    generator: Xoshiro256PlusPlus,
-}
+struct RandomIndices(Xoshiro256PlusPlus);
 
 impl RandomIndices {
-    pub(crate) fn new(seed: u64) -> RandomIndices {
-        RandomIndices { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
+    fn new(seed: u64) -> RandomIndices {
+        RandomIndices(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Returns a uniform index below `count`, which must be positive.
     ///
     /// Multiplies and shifts without rejection (Lemire, ACM TOMACS 29, 2019): the bias is at most
     /// count / 2^64.
-    pub(crate) fn index_below(&mut self, count: usize) -> usize {
-        ((u128::from(self.generator.next_u64()) * count as u128) >> 64) as usize
+    fn index_below(&mut self, count: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * count as u128) >> 64) as usize
     }
 }
 

@@ -83,11 +83,6 @@ impl RevisionPosterior {
         RevisionPosterior { probability: weights.iter().map(|weight| weight / total).collect() }
     }
 
-    /// The probability of every candidate.
-    pub fn probability(&self) -> &[f64] {
-        &self.probability
-    }
-
     /// The revision to measure next: the buildable revision that splits the probability most
     /// evenly. `None` when no buildable revision is left between the ends.
     pub fn next_revision(&self, can_build: impl Fn(usize) -> bool) -> Option<usize> {
@@ -152,10 +147,10 @@ mod tests {
 
     fn assert_probabilities(posterior: &RevisionPosterior, shares: &[f64]) {
         let total: f64 = shares.iter().sum();
-        for (probability, share) in posterior.probability().iter().zip(shares) {
+        for (probability, share) in posterior.probability.iter().zip(shares) {
             assert!((probability - share / total).abs() < 1e-12, "{posterior:?}");
         }
-        assert_eq!(posterior.probability().len(), shares.len());
+        assert_eq!(posterior.probability.len(), shares.len());
     }
 
     #[test]

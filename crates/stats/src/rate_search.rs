@@ -26,15 +26,6 @@ pub struct RateSearchRules {
     pub resolution: f64,
 }
 
-/// Next action of the search.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum NextRate {
-    /// Try this rate, once.
-    Try(f64),
-    /// The answer is known, the limit is reached, or even the lowest rate to try was missed.
-    Stop,
-}
-
 /// Result of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearchAnswer {
@@ -57,32 +48,26 @@ enum ProbeVerdict {
     Missed,
 }
 
-/// Returns the rate to try next.
-pub fn next_rate(trials: &[RateTrial], rules: &RateSearchRules) -> NextRate {
+/// Returns the rate to try next, once. `None` if the answer is known, the limit is reached, or even
+/// the lowest rate to try was missed.
+pub fn next_rate(trials: &[RateTrial], rules: &RateSearchRules) -> Option<f64> {
     let rates = rate_verdicts(trials);
     let missed = rates.iter().position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
     let below = &rates[..missed.unwrap_or(rates.len())];
     if let Some((rate, _)) = below.iter().find(|(_, verdict)| *verdict == ProbeVerdict::Unclear) {
-        return NextRate::Try(*rate);
+        return Some(*rate);
     }
-    let (kept, missed) = (below.last(), missed.map(|index| rates[index].0));
-    match (kept, missed) {
-        (None, None) => NextRate::Try(rules.first),
-        (Some((kept, _)), None) if *kept < rules.limit => {
-            NextRate::Try((2.0 * kept).min(rules.limit))
-        }
-        (None, Some(missed)) if missed > rules.first / 16.0 => NextRate::Try(missed / 2.0),
-        (None, Some(_)) => NextRate::Stop,
+    match (below.last(), missed.map(|index| rates[index].0)) {
+        (None, None) => Some(rules.first),
+        (None, Some(missed)) => (missed > rules.first / 16.0).then_some(missed / 2.0),
+        (Some((kept, _)), None) if *kept < rules.limit => Some((2.0 * kept).min(rules.limit)),
         (Some((kept, verdict)), missed) => {
-            let is_wide = missed.is_some_and(|missed| missed / kept > 1.0 + rules.resolution);
-            let middle = round_rate((kept * missed.unwrap_or(*kept)).sqrt());
-            match verdict {
-                _ if is_wide && *kept < middle && missed.is_some_and(|missed| middle < missed) => {
-                    NextRate::Try(middle)
-                }
-                ProbeVerdict::Provisional => NextRate::Try(*kept),
-                _ => NextRate::Stop,
-            }
+            let wide = missed.filter(|missed| missed / kept > 1.0 + rules.resolution);
+            let middle = wide.map(|missed| (round_rate((kept * missed).sqrt()), missed));
+            let between = middle.filter(|(middle, missed)| kept < middle && middle < missed);
+            between
+                .map(|(middle, _)| middle)
+                .or((*verdict == ProbeVerdict::Provisional).then_some(*kept))
         }
     }
 }
@@ -132,7 +117,7 @@ mod tests {
 
     fn run_search(mut is_kept: impl FnMut(f64) -> bool) -> (RateSearchAnswer, Vec<RateTrial>) {
         let mut trials = Vec::new();
-        while let NextRate::Try(rate) = next_rate(&trials, &RULES) {
+        while let Some(rate) = next_rate(&trials, &RULES) {
             assert!(trials.len() < 100, "{trials:?}");
             let is_kept = is_kept(rate);
             trials.push(RateTrial { rate, is_kept });

@@ -71,15 +71,6 @@ impl Default for SaturationRules {
     }
 }
 
-/// The next step of the search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextLevel {
-    /// Visit this level, once.
-    Visit(u32),
-    /// The search has ended: no further visit is needed, or the rules allow none.
-    Stop,
-}
-
 /// Maximum ratio between the best level and its neighbors: a wider gap could hide a peak.
 const MAX_RATIO_AT_BEST: f64 = 1.5;
 
@@ -87,7 +78,8 @@ const MAX_RATIO_AT_BEST: f64 = 1.5;
 /// can usually not be distinguished.
 const RESOLUTION: u32 = 8;
 
-/// Returns the level to visit next.
+/// Returns the level to visit next, once. `None` if no further visit is needed, or the rules allow
+/// none.
 ///
 /// 1. Search upwards: visit every level [`SaturationRules::visits`] times, until
 ///    [`SaturationRules::patience`] levels in a row show no growth beyond noise over the best level
@@ -98,18 +90,18 @@ const RESOLUTION: u32 = 8;
 /// 4. Bisect the gap below the lowest level that is as good as the best.
 ///
 /// New visits can overturn earlier decisions; the search then continues.
-pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextLevel {
+pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> Option<u32> {
     let mut sorted: Vec<&ConcurrencyLevel> = levels.iter().collect();
     sorted.sort_by_key(|level| level.concurrency);
     let needs_visits = |level: &&&ConcurrencyLevel| {
         !level.is_spoilt && level.throughputs.len() < rules.visits as usize
     };
     if let Some(level) = sorted.iter().find(needs_visits) {
-        return NextLevel::Visit(level.concurrency);
+        return Some(level.concurrency);
     }
     let noise = VisitNoise::between_visits(sorted.iter().copied());
     if let Some(higher) = next_higher_level(&sorted, &noise, rules) {
-        return NextLevel::Visit(higher);
+        return Some(higher);
     }
     let standings = level_states(levels);
     let best = standings.iter().position(|standing| standing.status == LevelStatus::Best);
@@ -117,8 +109,7 @@ pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextL
         level_beside_best(&standings, best, rules)
             .or_else(|| unclear_level(&standings, best, rules))
     });
-    let next = beside.or_else(|| level_below_knee(&standings, rules));
-    next.map_or(NextLevel::Stop, NextLevel::Visit)
+    beside.or_else(|| level_below_knee(&standings, rules))
 }
 
 /// Returns the next level of the upward search, unless it has ended.
@@ -137,7 +128,7 @@ fn next_higher_level(
         if level.is_spoilt {
             return None;
         }
-        let grew = best.is_none_or(|best| noise.level_change(best, level).is_growth());
+        let grew = best.is_none_or(|best| noise.change_at(best, level, CONFIDENCE).is_growth());
         levels_without_growth = if grew { 0 } else { levels_without_growth + 1 };
         if levels_without_growth >= rules.patience || concurrency >= rules.limit {
             return None;
@@ -307,7 +298,7 @@ fn level_status(
     best: &ConcurrencyLevel,
     noise: &VisitNoise,
 ) -> LevelStatus {
-    let change = noise.level_change(best, level);
+    let change = noise.change_at(best, level, CONFIDENCE);
     match () {
         () if level.concurrency == best.concurrency => LevelStatus::Best,
         // No level had any throughput: all are alike.
@@ -402,11 +393,6 @@ impl VisitNoise {
                 .interval_half_width(variance_factor(from) + variance_factor(to), confidence)
                 .unwrap_or(0.0),
         }
-    }
-
-    /// The change from one level to another, with an interval at the confidence of decisions.
-    fn level_change(&self, from: &ConcurrencyLevel, to: &ConcurrencyLevel) -> LevelChange {
-        self.change_at(from, to, CONFIDENCE)
     }
 }
 

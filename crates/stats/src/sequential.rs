@@ -8,21 +8,11 @@
 //! [`RepeatedP`] and [`ComparisonFamily`].
 
 use crate::distribution::{decreasing_root, normal};
-use crate::interval::Interval;
 use crate::test::stratified::{BlockObservation, StratifiedError, stratified_rank};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 // A design: the looks, and how much error each may spend. The limits follow from the spending
 // function alpha t^rho of Kim and DeMets (Biometrika 74, 1987).
-
-/// Looks of the default design in runs per side. In blocks of four, every look ends with a whole
-/// block.
-const DEFAULT_LOOKS: [usize; 5] = [8, 14, 20, 26, 32];
-/// Accepted probability of declaring equal sides different.
-const DEFAULT_ALPHA: f64 = 0.05;
-/// The exponent rho of the spending function, between Pocock's early stopping (1) and O'Brien and
-/// Fleming's late stopping (3).
-const DEFAULT_RHO: f64 = 2.0;
 
 /// One point at which the test may stop measuring.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,10 +63,7 @@ impl SequentialDesign {
     ///
     /// Panics if [`SequentialDesign::try_new`] fails; use that function for user input.
     pub fn new(looks: &[usize], alpha: f64, rho: f64) -> SequentialDesign {
-        match SequentialDesign::try_new(looks, alpha, rho) {
-            Ok(design) => design,
-            Err(error) => panic!("{error}"),
-        }
+        SequentialDesign::try_new(looks, alpha, rho).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Like [`SequentialDesign::new`], for arguments that may be invalid.
@@ -135,15 +122,6 @@ impl SequentialDesign {
     }
 }
 
-impl Default for SequentialDesign {
-    /// Looks at 8, 14, 20, 26 and 32 runs per side, alpha 5%, rho 2.
-    fn default() -> SequentialDesign {
-        static DEFAULT: LazyLock<SequentialDesign> =
-            LazyLock::new(|| SequentialDesign::new(&DEFAULT_LOOKS, DEFAULT_ALPHA, DEFAULT_RHO));
-        DEFAULT.clone()
-    }
-}
-
 // Limits for |z| at each look, by recursive numerical integration. The score is a Brownian motion
 // in information time. The density of the paths that have not crossed a limit is carried from look
 // to look (Armitage, McPherson and Rowe, JRSS A 132, 1969).
@@ -160,7 +138,7 @@ const MAX_DEVIATIONS: f64 = 9.0;
 ///
 /// `times` are the information times, increasing and positive; only their ratios matter.
 pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
-    let mut walk = ScoreWalk::default();
+    let mut walk = ScoreWalk { time: 0.0, grid: vec![(0.0, 1.0)] };
     let mut spent = 0.0;
     let mut limits = Vec::with_capacity(times.len());
     for (&time, &target) in times.iter().zip(cumulative) {
@@ -184,12 +162,6 @@ struct ScoreWalk {
     grid: Vec<(f64, f64)>,
 }
 
-impl Default for ScoreWalk {
-    fn default() -> ScoreWalk {
-        ScoreWalk { time: 0.0, grid: vec![(0.0, 1.0)] }
-    }
-}
-
 impl ScoreWalk {
     /// Probability of staying within all limits before `time`, and then being beyond +-`limit` (a
     /// score) at `time`.
@@ -209,12 +181,10 @@ impl ScoreWalk {
         let width = limit / half_count as f64;
         let moved = (0..=2 * half_count).map(|index| {
             let score = index as f64 * width - limit;
-            let simpson = if index == 0 || index == 2 * half_count {
-                1.0
-            } else if index % 2 == 1 {
-                4.0
-            } else {
-                2.0
+            let simpson = match index {
+                _ if index == 0 || index == 2 * half_count => 1.0,
+                _ if index % 2 == 1 => 4.0,
+                _ => 2.0,
             };
             (score, self.score_density(score, deviation) * simpson * width / 3.0)
         });
@@ -243,15 +213,7 @@ pub const DEFAULT_DELTA: f64 = 0.02;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LookDecision {
     /// The sides differ.
-    Rejected {
-        /// Two-sided p-value, at most the limit of the look.
-        p: f64,
-        /// Candidate over baseline.
-        ratio: f64,
-        /// Repeated interval of the ratio. It uses the limit of the look, and so is valid despite
-        /// earlier looks (Jennison and Turnbull, JRSS B 51, 1989).
-        interval: Interval,
-    },
+    Rejected,
     /// The sides differ by less than delta.
     Equivalent,
     /// Neither: continue measuring, or, after the last look, report "unclear".
@@ -276,11 +238,7 @@ pub fn decide_at_look(
 ) -> Result<LookDecision, StratifiedError> {
     let test = stratified_rank(observations)?;
     if test.p <= look.p_limit {
-        return Ok(LookDecision::Rejected {
-            p: test.p,
-            ratio: test.ratio(),
-            interval: test.interval_at(look.p_limit),
-        });
+        return Ok(LookDecision::Rejected);
     }
     let theta = delta.ln_1p();
     let level = 0.5 * look.p_limit;
@@ -303,21 +261,22 @@ pub type AdjustPValues = fn(&[f64]) -> Vec<f64>;
 pub struct ComparisonFamily {
     alpha: f64,
     adjust: AdjustPValues,
-    p: Vec<f64>,
+    /// The smallest p value of each member so far; 1 before its first look.
+    pub p_values: Vec<f64>,
     is_open: Vec<bool>,
 }
 
 impl ComparisonFamily {
     /// Creates an empty family with error rate `alpha` and correction `adjust`.
     pub fn new(alpha: f64, adjust: AdjustPValues) -> ComparisonFamily {
-        ComparisonFamily { alpha, adjust, p: Vec::new(), is_open: Vec::new() }
+        ComparisonFamily { alpha, adjust, p_values: Vec::new(), is_open: Vec::new() }
     }
 
     /// Adds a member without looks and returns its number.
     pub fn add_member(&mut self) -> usize {
-        self.p.push(1.0);
+        self.p_values.push(1.0);
         self.is_open.push(true);
-        self.p.len() - 1
+        self.p_values.len() - 1
     }
 
     /// Records the p value of an open member's latest look, and returns whether this value is the
@@ -327,16 +286,11 @@ impl ComparisonFamily {
     /// looks, like the p values of [`RepeatedP`]: under the null hypothesis, their minimum is at
     /// most x with a probability of at most x.
     pub fn update_p(&mut self, member: usize, p: f64) -> bool {
-        let is_smallest = self.is_open[member] && p < self.p[member];
+        let is_smallest = self.is_open[member] && p < self.p_values[member];
         if is_smallest {
-            self.p[member] = p;
+            self.p_values[member] = p;
         }
         is_smallest
-    }
-
-    /// The smallest p value of each member so far; 1 before its first look.
-    pub fn p_values(&self) -> &[f64] {
-        &self.p
     }
 
     /// Ends a member for a reason other than the correction, which continues to use the member's p
@@ -355,11 +309,11 @@ impl ComparisonFamily {
     /// Members that do not survive never help others to survive: the result would be the same if
     /// their p values were 1.
     pub fn settle_survivors(&mut self) -> Vec<usize> {
-        let adjusted = (self.adjust)(&self.p);
+        let adjusted = (self.adjust)(&self.p_values);
         let survives = |&member: &usize| {
             self.is_open[member] && survives_correction(adjusted[member], self.alpha)
         };
-        let members: Vec<usize> = (0..self.p.len()).filter(survives).collect();
+        let members: Vec<usize> = (0..self.p_values.len()).filter(survives).collect();
         members.iter().for_each(|&member| self.end_member(member));
         members
     }
@@ -510,9 +464,13 @@ fn ascending_indices(p_values: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    fn default_design() -> SequentialDesign {
+        SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0)
+    }
+
     /// The probability that |z| crosses `limits` at one of the looks if the sides are equal.
     fn probability_to_cross(times: &[f64], limits: &[f64]) -> f64 {
-        let mut walk = ScoreWalk::default();
+        let mut walk = ScoreWalk { time: 0.0, grid: vec![(0.0, 1.0)] };
         let mut crossed = 0.0;
         for (&time, &limit) in times.iter().zip(limits) {
             let score = limit * time.sqrt();
@@ -532,7 +490,7 @@ mod tests {
 
     #[test]
     fn looks_are_found_by_their_number_of_runs() {
-        let design = SequentialDesign::default();
+        let design = default_design();
         assert_eq!(design.look_at(14).map(|look| look.index), Some(1));
         assert_eq!(design.look_at(15), None);
         assert_eq!(design.next_after(14).map(|look| look.n), Some(20));
@@ -623,7 +581,7 @@ mod tests {
         assert!(family.settle_survivors().is_empty(), "the limit of one of three is .0167");
         assert!(!family.update_p(0, 0.4) && family.update_p(1, 0.03));
         assert_eq!(family.settle_survivors(), [0, 1]);
-        assert_eq!(family.p_values(), [0.02, 0.03, 1.0]);
+        assert_eq!(family.p_values, [0.02, 0.03, 1.0]);
         assert!(!family.update_p(0, 0.001), "it has ended");
     }
 
@@ -638,9 +596,7 @@ mod tests {
 
     #[test]
     fn at_the_limit_of_a_look_the_repeated_p_value_is_the_error_rate() {
-        for design in
-            [SequentialDesign::default(), SequentialDesign::new(&[8, 16, 24, 32, 40], 0.01, 2.0)]
-        {
+        for design in [default_design(), SequentialDesign::new(&[8, 16, 24, 32, 40], 0.01, 2.0)] {
             let repeated = RepeatedP::new(&design);
             for look in design.limits() {
                 let at = |factor: f64| repeated.at(look.index, factor * look.p_limit);
@@ -654,7 +610,7 @@ mod tests {
     /// as its limit at this look.
     #[test]
     fn a_design_with_the_repeated_p_value_as_error_rate_just_rejects() {
-        let repeated = RepeatedP::new(&SequentialDesign::default());
+        let repeated = RepeatedP::new(&default_design());
         for (look, p) in [(0, 0.002), (1, 7e-6), (2, 3e-4), (3, 1e-9), (4, 0.2), (4, 1e-5)] {
             let rate = repeated.at(look, p);
             let limit =
@@ -665,7 +621,7 @@ mod tests {
 
     #[test]
     fn the_repeated_p_value_grows_with_the_p_value_and_stays_below_one() {
-        let repeated = RepeatedP::new(&SequentialDesign::default());
+        let repeated = RepeatedP::new(&default_design());
         for look in 0..5 {
             let mut last = 0.0;
             for step in 1..400 {

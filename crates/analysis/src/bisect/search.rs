@@ -54,10 +54,8 @@ fn replay_search(state: &BisectObservations) -> (BisectStep, BisectState) {
         unusable: state.unbuildable.clone(),
         progress: BisectState { ends: None, set: (1..state.revisions).collect() },
     };
-    let step = match replay.search_range(0, state.revisions - 1) {
-        Ok((ends, parts)) => BisectStep::Answer(BisectAnswer { ends, parts }),
-        Err(step) => step,
-    };
+    let answer = replay.search_range(0, state.revisions - 1);
+    let step = answer.map_or_else(|step| step, BisectStep::Answer);
     (step, replay.progress)
 }
 
@@ -124,13 +122,12 @@ impl RevisionPair {
 /// Result of measuring two revisions again. The error is a revision that does not run.
 type RemeasuredPair = Result<(ChangeConfirmation, RevisionPair), usize>;
 
+/// What the runs so far show, or the step that is needed to know it.
+type Known<T> = Result<T, BisectStep>;
+
 impl BisectReplay<'_> {
     /// Compares the revisions `low` and `high`, and finds the changes between them.
-    fn search_range(
-        &mut self,
-        low: usize,
-        high: usize,
-    ) -> Result<(EndsComparison, Vec<BisectedChange>), BisectStep> {
+    fn search_range(&mut self, low: usize, high: usize) -> Known<BisectAnswer> {
         let (ends, pair) = self.compare_ends(low, high)?;
         if self.progress.ends.is_none() {
             self.progress.ends = Some(ends);
@@ -141,15 +138,11 @@ impl BisectReplay<'_> {
             }
             _ => Vec::new(),
         };
-        Ok((ends, parts))
+        Ok(BisectAnswer { ends, parts })
     }
 
     /// Tests whether two revisions differ.
-    fn compare_ends(
-        &mut self,
-        low: usize,
-        high: usize,
-    ) -> Result<(EndsComparison, RevisionPair), BisectStep> {
+    fn compare_ends(&mut self, low: usize, high: usize) -> Known<(EndsComparison, RevisionPair)> {
         let mut pair = RevisionPair::default();
         while pair.blocks < END_BLOCKS {
             if let Some(&lost_end) = [low, high].iter().find(|end| self.unusable.contains(end)) {
@@ -184,7 +177,7 @@ impl BisectReplay<'_> {
         (low, high): (usize, usize),
         ends: &EndsComparison,
         pair: RevisionPair,
-    ) -> Result<Vec<BisectedChange>, BisectStep> {
+    ) -> Known<Vec<BisectedChange>> {
         let [mut good, mut bad] = pair.values;
         let hangs = *ends == EndsComparison::Hangs;
         bad.extend((0..pair.hung[1]).map(|_| self.worst_value()));
@@ -243,15 +236,12 @@ impl BisectReplay<'_> {
         (before, after): (usize, usize),
         (hangs, set): (bool, Vec<usize>),
         [good, bad]: [&[f64]; 2],
-    ) -> Result<Option<Vec<BisectedChange>>, BisectStep> {
+    ) -> Known<Option<Vec<BisectedChange>>> {
         let part = |confirmed| BisectedChange { before, after, set, confirmed };
         if self.slot >= MAX_RUNS {
             return Ok(Some(vec![part(ChangeConfirmation::NotFound)]));
         }
-        let is_more = match self.state.better {
-            _ if hangs => true,
-            _ => median(&mut bad.to_vec()) > median(&mut good.to_vec()),
-        };
+        let is_more = hangs || median(&mut bad.to_vec()) > median(&mut good.to_vec());
         let (confirmed, pair) = match self.remeasure_pair((before, after), hangs, is_more)? {
             Ok(remeasured) => remeasured,
             Err(lost) if lost != low && lost != high => {
@@ -271,11 +261,11 @@ impl BisectReplay<'_> {
         };
         let mut parts = Vec::new();
         if before > low && !hangs && self.medians_differ(good, &pair.values[0]) {
-            parts = self.search_range(low, before)?.1;
+            parts = self.search_range(low, before)?.parts;
         }
         let insert_index = parts.len();
         if after < high && !hangs && self.medians_differ(&pair.values[1], bad) {
-            parts.extend(self.search_range(after, high)?.1);
+            parts.extend(self.search_range(after, high)?.parts);
         }
         if is_there || parts.is_empty() {
             parts.insert(insert_index, part(confirmed));
@@ -289,7 +279,7 @@ impl BisectReplay<'_> {
         (before, after): (usize, usize),
         hangs: bool,
         is_more: bool,
-    ) -> Result<RemeasuredPair, BisectStep> {
+    ) -> Known<RemeasuredPair> {
         let mut pair = RevisionPair::default();
         loop {
             let outcomes = self.block_outcomes(BisectPhase::Confirm, &[before, after])?;
@@ -331,7 +321,7 @@ impl BisectReplay<'_> {
         &mut self,
         phase: BisectPhase,
         revisions: &[usize],
-    ) -> Result<Vec<(usize, BisectOutcome)>, BisectStep> {
+    ) -> Known<Vec<(usize, BisectOutcome)>> {
         let block = BisectBlock {
             number: self.block,
             first_slot: self.slot,
@@ -354,10 +344,8 @@ impl BisectReplay<'_> {
 
     /// Value worse than any other, for a run that exceeds the time limit.
     fn worst_value(&self) -> f64 {
-        match self.state.better {
-            MetricDirection::Lower | MetricDirection::Unknown => f64::MAX,
-            MetricDirection::Higher => f64::MIN_POSITIVE,
-        }
+        let is_lowest_worst = self.state.better == MetricDirection::Higher;
+        if is_lowest_worst { f64::MIN_POSITIVE } else { f64::MAX }
     }
 }
 
@@ -392,18 +380,15 @@ impl BisectObservations {
         let mut unbuildable = BTreeSet::new();
         for failure in &session.failures {
             let index = failure.variant.as_deref().and_then(index_of_variant);
-            match (failure.step, failure.slot, index) {
-                (FailedStep::Build, _, Some(index)) => {
-                    unbuildable.insert(index);
-                }
-                (_, Some(slot), Some(index)) => {
-                    let outcome = match failure.cause {
-                        FailureCause::Timeout { .. } => BisectOutcome::Hung,
-                        _ => BisectOutcome::Failed,
-                    };
-                    slots.insert(slot, (index, outcome));
-                }
-                _ => {}
+            let Some(index) = index else { continue };
+            if failure.step == FailedStep::Build {
+                unbuildable.insert(index);
+            } else if let Some(slot) = failure.slot {
+                let outcome = match failure.cause {
+                    FailureCause::Timeout { .. } => BisectOutcome::Hung,
+                    _ => BisectOutcome::Failed,
+                };
+                slots.insert(slot, (index, outcome));
             }
         }
         for run in &session.runs {
@@ -431,12 +416,11 @@ impl BisectObservations {
 
     /// Values of a revision, in execution order.
     pub fn values_of_revision(&self, revision: usize) -> Vec<f64> {
-        let measured = self.slots.values().filter(|(owner, _)| *owner == revision);
-        let value = |(_, outcome): &(usize, BisectOutcome)| match outcome {
-            BisectOutcome::Value(value) => Some(*value),
-            BisectOutcome::Hung | BisectOutcome::Failed => None,
+        let value = |(measured, outcome): &(usize, BisectOutcome)| match outcome {
+            BisectOutcome::Value(value) if *measured == revision => Some(*value),
+            _ => None,
         };
-        measured.filter_map(value).collect()
+        self.slots.values().filter_map(value).collect()
     }
 }
 

@@ -13,7 +13,7 @@
 use speedwell_model::experiment::{ExperimentDesign, ReportClaim, SelectedCase};
 use speedwell_model::expression::{BinaryOperator, ClaimExpression, MetricTerm};
 use speedwell_model::load::measurement::LoadRun;
-use speedwell_model::{IntervalEstimate, Run, Session, median};
+use speedwell_model::{IntervalEstimate, Metric, Run, Session, median};
 use speedwell_stats::interval::mean_t;
 
 /// Minimum number of runs for a decision. Sequential designs do not analyze fewer runs either.
@@ -72,36 +72,30 @@ pub fn check_claims(
     experiment: &ExperimentDesign,
     confidence: f64,
 ) -> Vec<ClaimFound> {
-    let check = |claim| check_claim(session, experiment, confidence, claim);
+    let check = |claim: &ReportClaim| {
+        let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
+        let strict = 1.0 - (1.0 - confidence) / atoms.max(1) as f64;
+        let yes = if is_conjunction(&claim.expression) { confidence } else { strict };
+        let mut parts = Vec::new();
+        let mut all_hold = ClaimAnswer::Yes;
+        for row in &claim.rows {
+            let terms = claim.expression.terms().into_iter().zip(row);
+            let mut checker = ClaimRow {
+                session,
+                experiment,
+                confidence,
+                levels: AnswerConfidence { yes, no: strict },
+                case: (claim.rows.len() > 1).then(|| case_of_row(experiment, row)).flatten(),
+                values: terms
+                    .map(|(term, case)| (term, term_values(session, experiment, term, case)))
+                    .collect(),
+                parts: &mut parts,
+            };
+            all_hold = all_hold.min(checker.evaluate(&claim.expression));
+        }
+        ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
+    };
     experiment.claims.iter().map(check).collect()
-}
-
-fn check_claim(
-    session: &Session,
-    experiment: &ExperimentDesign,
-    confidence: f64,
-    claim: &ReportClaim,
-) -> ClaimFound {
-    let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
-    let strict = bonferroni_confidence(confidence, atoms);
-    let yes = if is_conjunction(&claim.expression) { confidence } else { strict };
-    let levels = AnswerConfidence { yes, no: strict };
-    let mut parts = Vec::new();
-    let mut all_hold = ClaimAnswer::Yes;
-    for row in &claim.rows {
-        let values = |(term, selected)| (term, term_values(session, experiment, term, selected));
-        let mut checker = ClaimRow {
-            session,
-            experiment,
-            confidence,
-            levels,
-            case: (claim.rows.len() > 1).then(|| case_of_row(experiment, row)).flatten(),
-            values: claim.expression.terms().into_iter().zip(row).map(values).collect(),
-            parts: &mut parts,
-        };
-        all_hold = all_hold.min(checker.evaluate(&claim.expression));
-    }
-    ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
 }
 
 /// Case that a row is about.
@@ -178,10 +172,8 @@ impl ClaimRow<'_> {
     }
 
     fn values_of(&self, term: &MetricTerm) -> &[f64] {
-        match self.values.iter().find(|(known, _)| *known == term) {
-            Some((_, values)) => values,
-            None => &[],
-        }
+        let known = self.values.iter().find(|(known, _)| *known == term);
+        known.map_or(&[][..], |(_, values)| values)
     }
 
     /// Evaluates one comparison.
@@ -267,10 +259,6 @@ fn decide(distances: &[f64], operator: BinaryOperator, levels: AnswerConfidence)
     }
 }
 
-fn bonferroni_confidence(confidence: f64, parts: usize) -> f64 {
-    1.0 - (1.0 - confidence) / parts.max(1) as f64
-}
-
 /// Number of comparisons in an expression.
 fn count_comparisons(expression: &ClaimExpression) -> usize {
     match expression {
@@ -316,15 +304,10 @@ pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
 /// Computes a latency percentile that is not stored as a metric, such as `latency_p66` or
 /// `latency_min`, from the latencies of the run's load.
 fn latency_percentile(run: &Run, metric: &str) -> Option<f64> {
-    let percentile = metric.strip_prefix("latency_")?;
-    let percent: f64 = match percentile.strip_prefix('p') {
-        Some(digits) => digits.replace('_', ".").parse().ok()?,
-        None if percentile == "min" => 0.0,
-        None => return None,
-    };
+    // The maximum is always stored if it is known.
+    let percent = Metric::latency_percent(metric).filter(|_| metric != "latency_max")?;
     let load: LoadRun = serde_json::from_str(run.load.as_deref()?).ok()?;
-    let ppm = (percent * 1e4).round();
-    let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
+    let ppm = (percent * 1e4).round() as u32;
     let time = load.measured.totals.latency.service_times().quantile(ppm)?;
     Some(time.ns as f64)
 }

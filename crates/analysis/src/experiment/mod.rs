@@ -24,7 +24,7 @@ use speedwell_model::experiment::{
     repetition_of,
 };
 use speedwell_model::expression::{CaseFilter, ChangeGate};
-use speedwell_model::load::latency::{AB_PERCENTS, percent_rows};
+use speedwell_model::load::latency::percent_rows;
 use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::{
     Case, IntervalEstimate, Metric, ParameterValue, Run, Session, StepFailure, Verdict, median,
@@ -126,7 +126,8 @@ pub fn analyze_experiment(
     for metric in findings.groups.iter().flat_map(|group| &group.metrics) {
         warnings::add_distinct(&mut findings.warnings, metric.findings.warnings.clone());
     }
-    findings.validity = check_validity(session, experiment, &findings.groups);
+    findings.validity =
+        validity::check_session(session, &known_facts(experiment, &findings.groups));
     for metric in findings.groups.iter_mut().flat_map(|group| &mut group.metrics) {
         validity::withdraw_latency_verdicts(&findings.validity, &mut metric.findings.comparisons);
     }
@@ -180,14 +181,13 @@ fn complete_settings(
     }
 }
 
-/// Checks the validity of the figures of an experiment and returns the findings, most severe first.
-fn check_validity(
-    session: &Session,
-    experiment: &ExperimentDesign,
-    groups: &[GroupFindings],
-) -> Vec<ValidityFinding> {
-    let mut facts =
-        KnownFacts { control: groups.iter().find_map(control_comparison), ..KnownFacts::default() };
+/// Facts for the checks of validity that only the definition file and the findings contain.
+fn known_facts<'a>(experiment: &ExperimentDesign, groups: &'a [GroupFindings]) -> KnownFacts<'a> {
+    let headlines = groups.iter().filter_map(|group| group.metrics.first());
+    let mut comparisons = headlines.flat_map(|metric| &metric.findings.comparisons);
+    // The control compares a variant with itself.
+    let control = comparisons.find(|comparison| is_repetition(&comparison.candidate));
+    let mut facts = KnownFacts { control, ..KnownFacts::default() };
     let loads =
         experiment.groups.iter().flat_map(|group| group.cases.iter().zip(&group.expected_loads));
     for (case, expected) in loads {
@@ -196,14 +196,7 @@ fn check_validity(
             facts.sizes_may_differ.push(case.id());
         }
     }
-    validity::check_session(session, &facts)
-}
-
-/// First comparison of a variant with itself.
-fn control_comparison(group: &GroupFindings) -> Option<&CandidateComparison> {
-    let first = group.metrics.first()?;
-    let mut comparisons = first.findings.comparisons.iter();
-    comparisons.find(|comparison| is_repetition(&comparison.candidate))
+    facts
 }
 
 /// Approximate duration in seconds of a load whose profile is recorded. The number of requests is
@@ -232,51 +225,36 @@ pub fn wanted_profiles(
         .filter(|group| group.kind != GroupKind::Function)
         .flat_map(|group| group.cases.iter().map(move |case| (group, case)));
     let profiles = cases.flat_map(|(group, case)| {
-        let pairs = profile.pairs.iter();
-        let selected =
-            pairs.filter(move |pair| is_selected(&profile.when, findings, group, case, pair));
+        let is_selected = move |pair: &&(String, String)| match &profile.when {
+            ProfileCondition::Always => true,
+            ProfileCondition::Never => false,
+            ProfileCondition::Verdict { verdict, equal } => {
+                let found = headline_verdict(findings, &group.name, case, pair);
+                (found.unwrap_or(Verdict::Unclear) == *verdict) == *equal
+            }
+            ProfileCondition::Cases(filters) => {
+                filters.iter().any(|filter| filter_matches(filter, &group.name, case))
+            }
+        };
+        let selected = profile.pairs.iter().filter(is_selected);
         selected.map(move |pair| WantedProfile { case: case.clone(), pair: pair.clone() })
     });
     profiles.collect()
 }
 
-fn is_selected(
-    condition: &ProfileCondition,
-    findings: &ExperimentFindings,
-    group: &BenchmarkGroup,
-    case: &Case,
-    pair: &(String, String),
-) -> bool {
-    match condition {
-        ProfileCondition::Always => true,
-        ProfileCondition::Never => false,
-        ProfileCondition::Verdict { verdict, equal } => {
-            (headline_verdict(findings, group, case, pair) == *verdict) == *equal
-        }
-        ProfileCondition::Cases(filters) => {
-            filters.iter().any(|filter| filter_matches(filter, &group.name, case))
-        }
-    }
-}
-
-/// Verdict on the headline metric; `unclear` if there is no comparison.
+/// Verdict on the headline metric; `None` if there is no comparison.
 fn headline_verdict(
     findings: &ExperimentFindings,
-    group: &BenchmarkGroup,
+    group: &str,
     case: &Case,
-    pair: &(String, String),
-) -> Verdict {
-    let group =
-        findings.groups.iter().find(|findings_of_group| findings_of_group.name == group.name);
-    let headline = group.and_then(|group| group.metrics.first());
-    let comparisons = headline.map(|metric| metric.findings.comparisons.as_slice());
-    let comparison = comparisons
-        .unwrap_or_default()
-        .iter()
-        .find(|comparison| comparison.baseline == pair.0 && comparison.candidate == pair.1);
-    let rows = comparison.map(|comparison| comparison.rows.as_slice());
-    let row = rows.unwrap_or_default().iter().find(|row| *row.case == *case);
-    row.map_or(Verdict::Unclear, |row| row.verdict)
+    (baseline, candidate): &(String, String),
+) -> Option<Verdict> {
+    let group = findings.groups.iter().find(|found| found.name == group)?;
+    let mut comparisons = group.metrics.first()?.findings.comparisons.iter();
+    let comparison = comparisons.find(|comparison| {
+        comparison.baseline == *baseline && comparison.candidate == *candidate
+    })?;
+    Some(comparison.rows.iter().find(|row| *row.case == *case)?.verdict)
 }
 
 /// Number of requests to send while a profile of this case is recorded. It is computed from the
@@ -325,7 +303,15 @@ fn analyze_group(
     group: &BenchmarkGroup,
     settings: &AnalysisSettings,
 ) -> Option<GroupFindings> {
-    let part = group_session(session, experiment, group);
+    let part = session.with_runs(|run| {
+        if group.files.is_empty() {
+            group.cases.contains(&run.case)
+        } else {
+            // The cases of benchmark files are not known in advance. Groups of files get the cases
+            // that belong to no other group.
+            experiment.group_of(&run.case).is_none()
+        }
+    });
     if part.runs.is_empty() {
         return None;
     }
@@ -337,24 +323,6 @@ fn analyze_group(
             .collect(),
         curves: latency_curves(&part),
     })
-}
-
-/// The part of a session that belongs to a group.
-fn group_session(
-    session: &Session,
-    experiment: &ExperimentDesign,
-    group: &BenchmarkGroup,
-) -> Session {
-    let belongs = |case: &Case| {
-        if group.files.is_empty() {
-            group.cases.contains(case)
-        } else {
-            // The cases of benchmark files are not known in advance. Groups of files get the cases
-            // that belong to no other group.
-            experiment.group_of(case).is_none()
-        }
-    };
-    session.with_runs(|run| belongs(&run.case))
 }
 
 /// Metrics of a group that its runs report. If the runs report none of them, returns the first
@@ -374,15 +342,6 @@ fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     metrics
 }
 
-/// Pairs of variants to compare. The pair of the control and its repetition comes last.
-fn compared_pairs(experiment: &ExperimentDesign) -> Vec<(String, String)> {
-    let mut pairs = experiment.compare.all_pairs();
-    if let Some(name) = &experiment.plan.control {
-        pairs.push((name.clone(), repetition_of(name)));
-    }
-    pairs
-}
-
 fn analyze_metric(
     part: &Session,
     experiment: &ExperimentDesign,
@@ -399,7 +358,9 @@ fn analyze_metric(
         };
         crate::analyze_session(part, &settings)
     };
-    let pairs = compared_pairs(experiment);
+    let mut pairs = experiment.compare.all_pairs();
+    let control = experiment.plan.control.as_ref();
+    pairs.extend(control.map(|name| (name.clone(), repetition_of(name))));
     if pairs.is_empty() {
         findings = analysed(None);
     }
@@ -415,21 +376,15 @@ fn analyze_metric(
         let pair_comparison = baseline_findings.comparisons.iter().find(is_pair);
         findings.comparisons.extend(pair_comparison.cloned());
     }
-    let control_repetition = experiment.plan.control.as_deref().map(repetition_of);
-    let floor = findings
-        .comparisons
-        .iter()
-        .find(|comparison| Some(&comparison.candidate) == control_repetition.as_ref())
-        .and_then(noise_floor);
-    MetricFindings { metric, findings, floor }
-}
-
-/// Change of a comparison's only case. If there are several cases, returns the overall change.
-fn noise_floor(comparison: &CandidateComparison) -> Option<IntervalEstimate> {
-    match &comparison.rows[..] {
+    let repetition = control.map(|name| repetition_of(name));
+    let mut comparisons = findings.comparisons.iter();
+    let of_control =
+        comparisons.find(|comparison| Some(&comparison.candidate) == repetition.as_ref());
+    let floor = of_control.and_then(|comparison| match &comparison.rows[..] {
         [only] => only.change,
         _ => comparison.overall,
-    }
+    });
+    MetricFindings { metric, findings, floor }
 }
 
 /// A gate, applied to one change.
@@ -468,35 +423,28 @@ fn gates_of_group(
     gate: &ChangeGate,
     experiment: &ExperimentDesign,
 ) -> Vec<GateFound> {
-    let Some(stored) =
-        experiment.find_group(&group.name).map(|group| group.stored_name(&gate.metric))
-    else {
-        return Vec::new();
-    };
+    let Some(design) = experiment.find_group(&group.name) else { return Vec::new() };
+    let stored = design.stored_name(&gate.metric);
     let metric = group.metrics.iter().filter(|findings| findings.metric.name == stored);
     let comparisons = metric.flat_map(|findings| &findings.findings.comparisons);
-    let compared = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
-    compared
-        .flat_map(|comparison| {
-            let rows = comparison
-                .rows
-                .iter()
-                .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
-            rows.map(|row| {
-                let is_in = |change: f64| gate.allows_change(change);
-                let ends = row.change.map(|change| (is_in(change.low), is_in(change.high)));
-                GateFound {
-                    text: gate.to_string(),
-                    group: group.name.clone(),
-                    case: row.case.id(),
-                    candidate: comparison.candidate.clone(),
-                    change: row.change,
-                    is_kept: ends == Some((true, true)),
-                    is_broken: ends == Some((false, false)),
-                }
-            })
-        })
-        .collect()
+    let mut gates = Vec::new();
+    for comparison in comparisons.filter(|comparison| !is_repetition(&comparison.candidate)) {
+        let rows = comparison.rows.iter();
+        for row in rows.filter(|row| filter_matches(&gate.filter, &group.name, &row.case)) {
+            let is_in = |change: f64| gate.allows_change(change);
+            let ends = row.change.map(|change| (is_in(change.low), is_in(change.high)));
+            gates.push(GateFound {
+                text: gate.to_string(),
+                group: group.name.clone(),
+                case: row.case.id(),
+                candidate: comparison.candidate.clone(),
+                change: row.change,
+                is_kept: ends == Some((true, true)),
+                is_broken: ends == Some((false, false)),
+            });
+        }
+    }
+    gates
 }
 
 /// Whether a filter matches this case.
@@ -506,9 +454,6 @@ fn filter_matches(filter: &CaseFilter, group: &str, case: &Case) -> bool {
     };
     filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
 }
-
-/// Percentages in the latency table: the list that ab (ApacheBench) uses.
-pub const PERCENTS: [u32; 9] = AB_PERCENTS;
 
 /// Minimum number of points of a curve.
 const MIN_CURVE_POINTS: usize = 3;
@@ -543,57 +488,58 @@ impl LatencyCurve {
 
 /// Latency curves of a session's loads, in the order in which case and variant first appear.
 pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
-    let mut curves: Vec<(LatencyCurve, Vec<PercentTimes>)> = Vec::new();
-    for run in &session.runs {
+    let runs = session.runs.iter().filter_map(|run| {
         let load = run.load.as_deref().and_then(|text| serde_json::from_str::<LoadRun>(text).ok());
-        let row = match &load {
+        let times = match &load {
             Some(load) => times_of_histogram(load),
-            None => times_of_percentiles(run),
+            None => times_of_percentiles(run)?,
         };
-        let Some(row) = row else { continue };
-        let is_of_run = |(curve, _): &&mut (LatencyCurve, Vec<PercentTimes>)| {
-            curve.case == run.case && curve.variant == run.variant
+        Some((run, requested_concurrency(load.as_ref(), run), times))
+    });
+    let runs: Vec<(&Run, Option<f64>, PercentTimes)> = runs.collect();
+    let series = distinct_items(runs.iter().map(|(run, ..)| (&run.case, &run.variant)));
+    let curve = |(case, variant): (&Arc<Case>, &Arc<str>)| {
+        let is_of_series = |run: &Run| run.case == *case && run.variant == *variant;
+        let of_series: Vec<_> = runs.iter().filter(|(run, ..)| is_of_series(run)).collect();
+        let point = |percent: u32| {
+            let times = of_series.iter().map(|(.., times)| times[percent as usize]);
+            let mut times: Vec<f64> = times.filter(|ns| ns.is_finite()).collect();
+            let min = times.iter().copied().fold(f64::INFINITY, f64::min);
+            let max = times.iter().copied().fold(0.0, f64::max);
+            Some((percent, [median(&mut times)?, min, max]))
         };
-        match curves.iter_mut().find(is_of_run) {
-            Some((_, rows)) => rows.push(row),
-            None => {
-                let curve = LatencyCurve {
-                    case: run.case.clone(),
-                    variant: run.variant.clone(),
-                    points: Vec::new(),
-                    effective_concurrency: None,
-                    requested_concurrency: requested_concurrency(load.as_ref(), run),
-                    runs: 0,
-                };
-                curves.push((curve, vec![row]));
-            }
+        let in_flight = session.runs.iter().filter(|run| is_of_series(run));
+        let mut in_flight: Vec<f64> =
+            in_flight.filter_map(|run| run.value_of("effective_concurrency")).collect();
+        LatencyCurve {
+            case: case.clone(),
+            variant: variant.clone(),
+            points: (0..=100).filter_map(point).collect(),
+            effective_concurrency: median(&mut in_flight),
+            requested_concurrency: of_series.first().and_then(|(_, requested, _)| *requested),
+            runs: of_series.len(),
         }
-    }
-    curves.into_iter().map(|(curve, rows)| complete_curve(curve, &rows, session)).collect()
+    };
+    series.into_iter().map(curve).collect()
 }
 
 /// Times within which each percentage of requests was served, in a load by Speedwell's own
 /// generator.
-fn times_of_histogram(load: &LoadRun) -> Option<PercentTimes> {
+fn times_of_histogram(load: &LoadRun) -> PercentTimes {
     let mut row = [f64::NAN; 101];
     for served in percent_rows(load.measured.totals.latency.service_times()) {
         row[served.percent.min(100) as usize] = served.within.ns as f64;
     }
-    Some(row)
+    row
 }
 
 /// Times of the percentiles that another tool printed. `None` if there are too few for a curve.
 fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
     let mut row = [f64::NAN; 101];
     for sample in &run.samples {
-        let percent = match sample.metric.strip_prefix("latency_") {
-            Some("min") => Some(0),
-            Some("max") => Some(100),
-            Some(name) => name.strip_prefix('p').and_then(|digits| digits.parse::<usize>().ok()),
-            None => None,
-        };
-        if let Some(time) = percent.and_then(|percent| row.get_mut(percent)) {
-            *time = sample.value;
+        let percent = Metric::latency_percent(&sample.metric);
+        if let Some(percent) = percent.filter(|percent| percent.fract() == 0.0) {
+            row[percent as usize] = sample.value;
         }
     }
     let finite_count = row.iter().filter(|ns| ns.is_finite()).count();
@@ -607,29 +553,6 @@ fn requested_concurrency(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
         Some(load) => load.requested.concurrency().map(f64::from),
         None => number("concurrency").or_else(|| number("connections")),
     }
-}
-
-fn complete_curve(
-    mut curve: LatencyCurve,
-    rows: &[PercentTimes],
-    session: &Session,
-) -> LatencyCurve {
-    curve.runs = rows.len();
-    curve.points = (0..=100u32)
-        .filter_map(|percent| {
-            let mut values: Vec<f64> =
-                rows.iter().map(|row| row[percent as usize]).filter(|ns| ns.is_finite()).collect();
-            let min = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let max = values.iter().copied().fold(0.0, f64::max);
-            Some((percent, [median(&mut values)?, min, max]))
-        })
-        .collect();
-    let runs =
-        session.runs.iter().filter(|run| run.case == curve.case && run.variant == curve.variant);
-    let mut in_flight: Vec<f64> =
-        runs.filter_map(|run| run.value_of("effective_concurrency")).collect();
-    curve.effective_concurrency = median(&mut in_flight);
-    curve
 }
 
 #[cfg(test)]

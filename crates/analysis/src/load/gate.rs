@@ -18,8 +18,7 @@ use crate::load::{
 };
 use crate::warnings::format_count;
 use speedwell_model::load::latency::{
-    ALL_PPM, LoadLatency, TimeQuantile, TimeValues, bounds_agree, is_reached_by_failures,
-    quantile_rank,
+    ALL_PPM, TimeDistribution, TimeQuantile, bounds_agree, is_reached_by_failures, quantile_rank,
 };
 use speedwell_model::{ParameterValue, ValueKind, parse_duration};
 use std::fmt;
@@ -154,10 +153,8 @@ fn judge_one<'a>(condition: &'a LoadCondition, load: &'a LoadFindings<'a>) -> Ju
         }
         result => result,
     };
-    let answer = match result {
-        Err(reason) => ConditionAnswer::Unknown(reason),
-        Ok(figure) => answer_condition(condition, figure),
-    };
+    let answer =
+        result.map_or_else(ConditionAnswer::Unknown, |figure| answer_condition(condition, figure));
     // The lower bound of a refused figure is of interest only if it decides.
     let is_refused = matches!(answer, ConditionAnswer::Unknown(UnknownReason::Refused(_)));
     let figure = result.ok().filter(|_| !is_refused);
@@ -224,8 +221,11 @@ fn time_figure(
     }
     let latency = load.run.measured.totals.latency.without_failed();
     let trust = GeneratorTrust::new(&latency, load.open);
-    let times = AnsweredTimes::new(quantity, &latency, &trust);
-    let (timed, failed) = (times.count(), untimed_failures(quantity, load));
+    let values_of = |group| trust.values_of(&latency, (quantity, group));
+    let values = values_of(RequestGroup::All).or_else(|| values_of(RequestGroup::Ok));
+    let times = AnsweredTimes { quantity, trust: &trust, values };
+    let timed = values.map_or(0, |(times, _)| times.count());
+    let failed = untimed_failures(quantity, load);
     let total = timed + failed;
     if total == 0 {
         return Err(UnknownReason::NoRequests);
@@ -276,25 +276,10 @@ struct AnsweredTimes<'a> {
     quantity: TimedQuantity,
     trust: &'a GeneratorTrust,
     /// The times, and the same times without the generator's own lateness.
-    values: Option<(&'a TimeValues, Option<&'a TimeValues>)>,
+    values: Option<(&'a TimeDistribution, Option<&'a TimeDistribution>)>,
 }
 
 impl<'a> AnsweredTimes<'a> {
-    /// `latency` contains no failed requests, and `trust` judges it.
-    fn new(
-        quantity: TimedQuantity,
-        latency: &'a LoadLatency,
-        trust: &'a GeneratorTrust,
-    ) -> AnsweredTimes<'a> {
-        let all = trust.values_of(latency, (quantity, RequestGroup::All));
-        let values = all.or_else(|| trust.values_of(latency, (quantity, RequestGroup::Ok)));
-        AnsweredTimes { quantity, trust, values }
-    }
-
-    fn count(&self) -> u64 {
-        self.values.map_or(0, |(times, _)| times.count())
-    }
-
     fn quantile(&self, ppm: u32) -> FigureResult {
         let (times, low) = self.values.ok_or(UnknownReason::NoRequests)?;
         match self.trust.quantiles(self.quantity, &[ppm], times, low).pop() {
@@ -316,9 +301,10 @@ impl<'a> AnsweredTimes<'a> {
         let (times, low) = self.values.ok_or(UnknownReason::NoRequests)?;
         let mean_ns = times.mean_ns().ok_or(UnknownReason::NoRequests)?;
         if let Some(why) = self.trust.mean_refusal(self.quantity) {
-            return refused_figure(why, self.bounding_times(why).and_then(TimeValues::mean_ns));
+            let bound = self.bounding_times(why);
+            return refused_figure(why, bound.and_then(TimeDistribution::mean_ns));
         }
-        let low_ns = low.and_then(TimeValues::mean_ns);
+        let low_ns = low.and_then(TimeDistribution::mean_ns);
         Ok(FigureValue {
             low: low_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
             is_lower_bound: times.lower_bounds() > 0,
@@ -328,7 +314,7 @@ impl<'a> AnsweredTimes<'a> {
 
     /// Lower bounds of the true times, usable even though the times themselves are refused.
     /// Service times have no such bound: they depend on when the requests were sent.
-    fn bounding_times(&self, refusal: TimeRefusal) -> Option<&'a TimeValues> {
+    fn bounding_times(&self, refusal: TimeRefusal) -> Option<&'a TimeDistribution> {
         let (times, low) = self.values.filter(|_| self.quantity == TimedQuantity::Response)?;
         match refusal {
             TimeRefusal::GeneratorLimited => low,
@@ -525,19 +511,14 @@ const FIGURE_NAMES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
 fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String)> {
     let start = name.len() - name.trim_start().len();
     let name = name.trim();
-    let figure = match (name, is_share) {
-        ("", _) => {
-            return Err((start, format!("missing figure (supported: {FIGURE_NAMES})")));
-        }
-        ("throughput", _) => Some(LoadFigure::Throughput),
-        ("errors", true) => Some(LoadFigure::ErrorShare),
-        ("errors", false) => Some(LoadFigure::ErrorCount),
-        ("ok", true) => Some(LoadFigure::OkShare),
-        ("ok", false) => Some(LoadFigure::OkCount),
-        _ => None,
-    };
-    if let Some(figure) = figure {
-        return Ok(figure);
+    match (name, is_share) {
+        ("", _) => return Err((start, format!("missing figure (supported: {FIGURE_NAMES})"))),
+        ("throughput", _) => return Ok(LoadFigure::Throughput),
+        ("errors", true) => return Ok(LoadFigure::ErrorShare),
+        ("errors", false) => return Ok(LoadFigure::ErrorCount),
+        ("ok", true) => return Ok(LoadFigure::OkShare),
+        ("ok", false) => return Ok(LoadFigure::OkCount),
+        _ => {}
     }
     let is_of = |quantity: &TimedQuantity| {
         let suffix = name.strip_prefix(quantity.name());
@@ -588,31 +569,27 @@ fn parse_limit(figure: LoadFigure, text: &str) -> Result<f64, String> {
     if text.is_empty() {
         return Err("missing limit".to_owned());
     }
-    match figure {
+    if matches!(figure, LoadFigure::Time(..)) && number(text).is_some() {
+        return Err(format!(
+            "the limit has no unit of time (supported: ns, us, ms, s, m and h, as in {text}ms)"
+        ));
+    }
+    let (limit, expected) = match figure {
         LoadFigure::Time(..) => {
-            if number(text).is_some() {
-                return Err(format!(
-                    "the limit has no unit of time (supported: ns, us, ms, s, m and h, as in \
-                     {text}ms)"
-                ));
-            }
-            let duration = parse_duration(text);
-            duration
-                .map(|duration| duration.as_nanos() as f64)
-                .ok_or_else(|| format!("expected a time such as 200ms or 1.5s, found '{text}'"))
+            let ns = parse_duration(text).map(|duration| duration.as_nanos() as f64);
+            (ns, "a time such as 200ms or 1.5s")
         }
         LoadFigure::ErrorShare | LoadFigure::OkShare => {
-            number(text.trim_end_matches('%').trim_end())
-                .filter(|percent| *percent <= 100.0)
-                .map(|percent| percent / 100.0)
-                .ok_or_else(|| format!("expected a percentage from 0 to 100, found '{text}'"))
+            let percent = number(text.trim_end_matches('%').trim_end());
+            let share = percent.filter(|percent| *percent <= 100.0).map(|percent| percent / 100.0);
+            (share, "a percentage from 0 to 100")
         }
-        LoadFigure::Throughput => number(text.strip_suffix("/s").unwrap_or(text))
-            .ok_or_else(|| format!("expected a rate such as 5000, 5k or 5k/s, found '{text}'")),
-        LoadFigure::ErrorCount | LoadFigure::OkCount => {
-            number(text).ok_or_else(|| format!("expected a number or a percentage, found '{text}'"))
+        LoadFigure::Throughput => {
+            (number(text.strip_suffix("/s").unwrap_or(text)), "a rate such as 5000, 5k or 5k/s")
         }
-    }
+        LoadFigure::ErrorCount | LoadFigure::OkCount => (number(text), "a number or a percentage"),
+    };
+    limit.ok_or_else(|| format!("expected {expected}, found '{text}'"))
 }
 
 #[cfg(test)]

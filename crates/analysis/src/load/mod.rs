@@ -20,19 +20,20 @@ mod search;
 
 pub use remarks::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
 pub use search::{
-    ConcurrencySeries, LevelVisits, MissedReason, NextRate, RateAnswer, RateAttempt, RateRules,
-    RateSeries, group_by_level, group_by_rate, next_level, next_rate,
+    ConcurrencySeries, LevelVisits, MissedReason, RateAnswer, RateAttempt, RateRules, RateSeries,
+    group_by_level, group_by_rate, next_level, next_rate,
 };
 pub use speedwell_model::load::latency::TimeRefusal;
 
 use remarks::{compare_halves, machine_remarks};
 use serde::Serialize;
 use speedwell_model::load::latency::{
-    AB_PERCENTS, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, ServiceTimes, TimeQuantile,
-    TimeValues, bounds_agree, is_concurrency_short, is_range_too_wide,
+    AB_PERCENTS, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, ServiceTimes, TimeDistribution,
+    TimeQuantile, bounds_agree, is_concurrency_short, is_range_too_wide,
 };
 use speedwell_model::load::measurement::{LoadPart, LoadRun, PaceFacts, ThreadReport};
 use speedwell_model::load::outcomes::{CountImbalance, ErrorClass, OutcomeCounts};
+use speedwell_model::name_variants;
 
 /// Findings of one load.
 #[derive(Debug, Clone)]
@@ -127,7 +128,7 @@ pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
 
 impl LoadFindings<'_> {
     /// Quantity and group of requests by which the load is judged.
-    pub fn principal_quantity(&self) -> (TimedQuantity, RequestGroup) {
+    pub fn principal_quantity(&self) -> RequestedTime {
         match self.open {
             Some(_) => (TimedQuantity::Response, RequestGroup::All),
             None => (TimedQuantity::Service, RequestGroup::Ok),
@@ -136,44 +137,33 @@ impl LoadFindings<'_> {
 
     /// Quantile of the principal quantity. `ppm` is the fraction of requests, in millionths.
     pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
-        let (quantity, group) = self.principal_quantity();
-        self.quantile(quantity, group, ppm)
+        self.quantile(self.principal_quantity(), ppm)
     }
 
     /// Quantile of a quantity; `None` if nothing was timed. `ppm` is the fraction of requests, in
     /// millionths.
-    pub fn quantile(
-        &self,
-        quantity: TimedQuantity,
-        group: RequestGroup,
-        ppm: u32,
-    ) -> Option<ReportedTime> {
-        let listed = self.times_of(quantity, group)?.percentile(ppm);
+    pub fn quantile(&self, requested: RequestedTime, ppm: u32) -> Option<ReportedTime> {
+        let listed = self.times_of(requested)?.percentile(ppm);
         listed.or_else(|| {
             let latency = &self.run.measured.totals.latency;
-            let (values, low) = self.trust.values_of(latency, (quantity, group))?;
-            self.trust.quantiles(quantity, &[ppm], values, low).pop()
+            let (values, low) = self.trust.values_of(latency, requested)?;
+            self.trust.quantiles(requested.0, &[ppm], values, low).pop()
         })
     }
 
     /// Histogram of the principal quantity; empty if its times are refused.
     pub fn principal_bins(&self) -> Vec<HistogramBin> {
-        let (quantity, group) = self.principal_quantity();
-        if self.times_of(quantity, group).is_some_and(|times| times.refusal.is_some()) {
+        let principal = self.principal_quantity();
+        if self.times_of(principal).is_some_and(|times| times.refusal.is_some()) {
             return Vec::new();
         }
-        let latency = &self.run.measured.totals.latency;
-        let found = self.trust.values_of(latency, (quantity, group));
+        let found = self.trust.values_of(&self.run.measured.totals.latency, principal);
         found.map_or(Vec::new(), |(values, _)| values.bins().collect())
     }
 
     /// Times of a quantity, if it was timed.
-    pub fn times_of(
-        &self,
-        quantity: TimedQuantity,
-        group: RequestGroup,
-    ) -> Option<&QuantityFindings> {
-        self.times.iter().find(|times| (times.quantity, times.group) == (quantity, group))
+    pub fn times_of(&self, requested: RequestedTime) -> Option<&QuantityFindings> {
+        self.times.iter().find(|times| (times.quantity, times.group) == requested)
     }
 }
 
@@ -241,7 +231,7 @@ fn load_remarks<'a>(findings: &LoadFindings<'a>) -> Vec<LoadRemark<'a>> {
     let measured = &run.measured;
     let (counts, responses) = (&measured.totals.outcomes, &measured.totals.responses);
     let unfinished = ["unsent", "in-flight", "cancelled"].map(|outcome| counts.count_of(outcome));
-    let other_statuses = counts.codes().total() - counts.codes().class_count(2);
+    let other_statuses = counts.codes.total() - counts.codes.class_count(2);
     let accepted = other_statuses.saturating_sub(counts.errors(ErrorClass::Status));
     let has_accepted = accepted > 0 && counts.errors(ErrorClass::Assertion) == 0;
     // If the user requested busy polling, the generator is always busy.
@@ -265,8 +255,8 @@ fn load_remarks<'a>(findings: &LoadFindings<'a>) -> Vec<LoadRemark<'a>> {
         is_closing.then_some(LoadRemark::NotReusable),
         (responses.doubtful_framing > 0).then_some(LoadRemark::DoubtfulFraming),
         (responses.stray_bytes > 0).then_some(LoadRemark::StrayBytes),
-        (counts.retries() > 0).then_some(LoadRemark::Retried),
-        (counts.interim_codes().total() > 0).then_some(LoadRemark::Interim),
+        (counts.retries > 0).then_some(LoadRemark::Retried),
+        (counts.interim_codes.total() > 0).then_some(LoadRemark::Interim),
     ];
     let imbalance = findings.balance.is_err().then_some(LoadRemark::Imbalance);
     let mut remarks: Vec<LoadRemark<'a>> = imbalance.into_iter().collect();
@@ -327,27 +317,8 @@ pub enum TimedQuantity {
     Lag,
 }
 
-impl TimedQuantity {
-    /// Name in files and conditions.
-    pub fn name(self) -> &'static str {
-        match self {
-            TimedQuantity::Connect => "connect",
-            TimedQuantity::FirstByte => "first-byte",
-            TimedQuantity::Service => "service",
-            TimedQuantity::Response => "response",
-            TimedQuantity::Lag => "lag",
-        }
-    }
-
-    /// All quantities.
-    pub const ALL: [TimedQuantity; 5] = [
-        TimedQuantity::Connect,
-        TimedQuantity::FirstByte,
-        TimedQuantity::Service,
-        TimedQuantity::Response,
-        TimedQuantity::Lag,
-    ];
-}
+name_variants!(TimedQuantity: Connect = "connect", FirstByte = "first-byte", Service = "service",
+    Response = "response", Lag = "lag");
 
 /// A group of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -358,15 +329,10 @@ pub enum RequestGroup {
     All,
 }
 
-impl RequestGroup {
-    /// Name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            RequestGroup::Ok => "ok",
-            RequestGroup::All => "all",
-        }
-    }
-}
+name_variants!(RequestGroup: Ok = "ok", All = "all");
+
+/// A quantity, and the requests whose times are requested.
+pub type RequestedTime = (TimedQuantity, RequestGroup);
 
 /// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -397,10 +363,8 @@ impl ReportedTime {
 
     /// The lower end of a range, in nanoseconds; `None` for other times.
     pub fn low_ns(self) -> Option<u64> {
-        match self {
-            ReportedTime::Range { low, .. } => Some(low.ns),
-            ReportedTime::Time(_) | ReportedTime::Refused(_) => None,
-        }
+        let ReportedTime::Range { low, .. } = self else { return None };
+        Some(low.ns)
     }
 }
 
@@ -460,7 +424,7 @@ fn curve_ppm(count: u64) -> Vec<u32> {
 /// The times that may be reported, the principal times first. The principal times of an open load
 /// are the times that users would have waited, whatever the outcome. The principal times of a closed
 /// load are the service times of successful requests.
-const QUANTITIES: [(TimedQuantity, RequestGroup); 7] = [
+const QUANTITIES: [RequestedTime; 7] = [
     (TimedQuantity::Response, RequestGroup::All),
     (TimedQuantity::Response, RequestGroup::Ok),
     (TimedQuantity::Service, RequestGroup::Ok),
@@ -471,7 +435,7 @@ const QUANTITIES: [(TimedQuantity, RequestGroup); 7] = [
 ];
 
 /// Times, and the same times without the generator's own lateness, if recorded separately.
-type BoundedValues<'a> = (&'a TimeValues, Option<&'a TimeValues>);
+type BoundedValues<'a> = (&'a TimeDistribution, Option<&'a TimeDistribution>);
 
 /// How far the generator's own lateness affects the times of a load.
 #[derive(Debug, Clone)]
@@ -501,13 +465,11 @@ impl GeneratorTrust {
     fn values_of<'a>(
         &'a self,
         latency: &'a LoadLatency,
-        requested: (TimedQuantity, RequestGroup),
+        requested: RequestedTime,
     ) -> Option<BoundedValues<'a>> {
         let all_response = self.open.as_ref().map(|(_, all)| all);
-        let response = |times: &'a OpenTimes| -> BoundedValues<'a> {
-            (&times.response, times.lower_bounds().map(|low| &**low))
-        };
-        let values: &TimeValues = match (requested, latency) {
+        let response = |times: &'a OpenTimes| (&times.response, times.lower_bounds());
+        let values: &TimeDistribution = match (requested, latency) {
             ((TimedQuantity::Response, RequestGroup::All), _) => return all_response.map(response),
             ((TimedQuantity::Response, RequestGroup::Ok), LoadLatency::Open(open)) => {
                 let ok = open.requests.ok();
@@ -531,13 +493,13 @@ impl GeneratorTrust {
     fn quantity_findings(
         &self,
         latency: &LoadLatency,
-        requested: (TimedQuantity, RequestGroup),
+        requested: RequestedTime,
     ) -> Option<QuantityFindings> {
         let (values, low) = self.values_of(latency, requested)?;
         let (quantity, group) = requested;
         let quantiles = |ppm: &[u32]| self.quantiles(quantity, ppm, values, low);
         let mean_ns = values.mean_ns()?;
-        let low_mean_ns = low.and_then(TimeValues::mean_ns);
+        let low_mean_ns = low.and_then(TimeDistribution::mean_ns);
         let fractions = curve_ppm(values.count());
         let curve = fractions.iter().zip(quantiles(&fractions));
         Some(QuantityFindings {
@@ -563,8 +525,8 @@ impl GeneratorTrust {
         &self,
         quantity: TimedQuantity,
         ppm: &[u32],
-        times: &TimeValues,
-        low: Option<&TimeValues>,
+        times: &TimeDistribution,
+        low: Option<&TimeDistribution>,
     ) -> Vec<ReportedTime> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);

@@ -210,15 +210,12 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 /// Quantity to compare between the halves of a load. For an open load, it is the median time, because
 /// the schedule determines the throughput. Halves of a varying schedule are not compared.
 fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
-    match &run.requested.pace {
-        PaceFacts::Closed { .. } => Some(DriftMetric::Throughput),
-        PaceFacts::Open { stages, .. } => {
-            let first = stages.first()?.from_per_s;
-            let is_steady =
-                stages.iter().all(|stage| stage.from_per_s == first && stage.to_per_s == first);
-            is_steady.then_some(DriftMetric::Median)
-        }
-    }
+    let PaceFacts::Open { stages, .. } = &run.requested.pace else {
+        return Some(DriftMetric::Throughput);
+    };
+    let first = stages.first()?.from_per_s;
+    let is_steady = stages.iter().all(|stage| stage.from_per_s == first && stage.to_per_s == first);
+    is_steady.then_some(DriftMetric::Median)
 }
 
 /// A network device may have limited the load if it used more than this fraction of its speed.
@@ -259,16 +256,11 @@ fn unequal_parts(run: &LoadRun) -> Option<LoadRemark<'_>> {
 }
 
 fn limited_machine(part: &LoadPart) -> Option<LoadRemark<'_>> {
-    let late = part
-        .own_lag_p99_ns
-        .filter(|(lag, limit)| lag > limit)
-        .map(|(lag, limit)| MachineLimit::Late(lag, limit));
+    let late = part.own_lag_p99_ns.filter(|(lag, limit)| lag > limit);
+    let late = late.map(|(lag, limit)| MachineLimit::Late(lag, limit));
     let busy = part.is_bottleneck.then_some(MachineLimit::Busy(part.busiest));
-    let link = part
-        .link
-        .as_ref()
-        .filter(|(_, share)| *share > LINK_FULL)
-        .map(|(_, share)| MachineLimit::Link(*share));
+    let link = part.link.as_ref().filter(|(_, share)| *share > LINK_FULL);
+    let link = link.map(|(_, share)| MachineLimit::Link(*share));
     Some(LoadRemark::MachineLimited(part, late.or(busy).or(link)?))
 }
 

@@ -2,7 +2,7 @@
 //! sustained, summarizes each level, and chooses the next rate or level. Start at [`group_by_rate`]
 //! and [`group_by_level`].
 
-pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
+pub use rate_search::{RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
 
 use crate::grid::distinct_items;
 use crate::load::gate::{self, LoadCondition, UnknownReason};
@@ -10,7 +10,7 @@ use crate::load::remarks::complete_ticks;
 use crate::load::{
     LoadFindings, LoadRemark, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity,
 };
-use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
+use crate::scaling::{self, ConcurrencyLevel, SaturationRules, ScalingFindings};
 use speedwell_model::load::latency::MIN_ACHIEVED_SHARE;
 use speedwell_model::load::measurement::{LoadMeasurement, LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
@@ -97,11 +97,11 @@ pub fn next_rate(
     loads: &[LoadFindings<'_>],
     conditions: &[LoadCondition],
     rules: &RateRules,
-) -> NextRate {
+) -> Option<f64> {
     let tries = loads.iter().filter_map(|load| rate_attempt(load, conditions));
     let tries: Vec<RateAttempt> = tries.collect();
     match rate_refused_at(&tries) {
-        Some(_) => NextRate::Stop,
+        Some(_) => None,
         None => rate_search::next_rate(&server_trials(&tries), rules),
     }
 }
@@ -145,13 +145,9 @@ fn rate_refused_at(tries: &[RateAttempt]) -> Option<f64> {
 
 /// Rate of a load with a single constant rate.
 fn constant_rate(run: &LoadRun) -> Option<f64> {
-    match &run.requested.pace {
-        PaceFacts::Open { stages, .. } => match &stages[..] {
-            [stage] if stage.from_per_s == stage.to_per_s => Some(stage.to_per_s),
-            _ => None,
-        },
-        PaceFacts::Closed { .. } => None,
-    }
+    let PaceFacts::Open { stages, .. } = &run.requested.pace else { return None };
+    let [stage] = &stages[..] else { return None };
+    (stage.from_per_s == stage.to_per_s).then_some(stage.to_per_s)
 }
 
 /// Converts an open load at a constant rate to an attempt; `None` for other loads and for loads
@@ -188,7 +184,7 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 /// ends, even if the server keeps up: the last request, and those due so late that even the
 /// shortest service time exceeds the remaining time. These requests count as answered.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
-    let service_times = load.times_of(TimedQuantity::Service, RequestGroup::Ok);
+    let service_times = load.times_of((TimedQuantity::Service, RequestGroup::Ok));
     let fastest_s = service_times.map_or(0.0, |times| times.least_ns as f64 / 1e9);
     let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
     let in_time = load.run.measured.ok_in_time as f64;
@@ -287,7 +283,7 @@ pub fn group_by_level(loads: &[LoadFindings<'_>]) -> Vec<ConcurrencySeries> {
 }
 
 /// Determines the next level to load for a target.
-pub fn next_level(runs: &[&LoadRun], rules: &SaturationRules) -> NextLevel {
+pub fn next_level(runs: &[&LoadRun], rules: &SaturationRules) -> Option<u32> {
     scaling::next_level(&throughputs_by_level(runs), rules)
 }
 

@@ -237,8 +237,10 @@ fn a_failed_step_prevents_judging_and_a_skip_does_not() {
 fn red_findings_prevent_judging_and_amber_findings_do_not() {
     let answer_with = |level| {
         let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
-        let finding =
-            ValidityFinding { level, ..ValidityFinding::amber(ValidityCheck::Impossible, "", "") };
+        let finding = ValidityFinding {
+            level,
+            ..ValidityFinding::amber(ValidityCheck::Impossible, String::new(), "")
+        };
         findings.validity = vec![finding];
         judge_gate(&findings, FailOn::Worse)
     };

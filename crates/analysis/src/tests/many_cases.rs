@@ -120,8 +120,11 @@ fn five_or_more_similar_cases_have_a_typical_change_and_others_a_range() {
 /// The interval agrees with one that resamples the blocks themselves.
 #[test]
 fn the_interval_of_the_typical_case_equals_that_of_a_block_bootstrap() {
+    use rand::{Rng, SeedableRng};
     use speedwell_stats::BlockObservation;
-    use speedwell_stats::bootstrap::{BootstrapOptions, geometric_mean};
+    use speedwell_stats::describe::quantile;
+    use speedwell_stats::test::stratified_rank;
+    let log_ratio = |runs: &[BlockObservation]| stratified_rank(runs).unwrap().ratio().ln();
     let mut session = session(&[0.0; 3]);
     session.runs.retain(|run| run.block < 8);
     let comparison = compare_corrected(&session, TestingCorrection::None);
@@ -137,11 +140,25 @@ fn the_interval_of_the_typical_case_equals_that_of_a_block_bootstrap() {
             old.chain(new).collect()
         })
         .collect();
-    let options = BootstrapOptions { draws: 2000, confidence: 0.95, seed: 1 };
-    let theirs = geometric_mean(&suite, &options).unwrap();
-    assert!((ours.value - (theirs.ratio - 1.0)).abs() < 1e-9);
-    let width = theirs.interval.high - theirs.interval.low;
-    assert!(((ours.high - ours.low) / width - 1.0).abs() < 0.15, "{ours:?} {theirs:?}");
+    let center = suite.iter().map(|runs| log_ratio(runs)).sum::<f64>() / 3.0;
+    assert!((ours.value - center.exp_m1()).abs() < 1e-9);
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut resampled = |runs: &[BlockObservation]| {
+        let mut picked = Vec::new();
+        for block in 0..8 {
+            let pick = random.random_range(0..8);
+            let of_block = runs.iter().filter(|run| run.block == pick);
+            picked.extend(of_block.map(|run| BlockObservation { block, ..*run }));
+        }
+        log_ratio(&picked)
+    };
+    let members: Vec<Vec<f64>> =
+        suite.iter().map(|runs| (0..500).map(|_| resampled(runs)).collect()).collect();
+    let mut pick = || members[random.random_range(0..3_usize)][random.random_range(0..500_usize)];
+    let mut means: Vec<f64> = (0..2000).map(|_| (pick() + pick() + pick()) / 3.0).collect();
+    means.sort_by(f64::total_cmp);
+    let width = quantile(&means, 0.975).exp() - quantile(&means, 0.025).exp();
+    assert!(((ours.high - ours.low) / width - 1.0).abs() < 0.15, "{ours:?} {width}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! computes the number of requests in flight from such figures. Start at [`CheckedCells`].
 
 use crate::CandidateComparison;
+use crate::comparison::SourceSide;
 use crate::grid::{RunGrid, distinct_items};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers};
 use speedwell_model::{Case, IntervalEstimate, ParameterValue, Run, Session, SessionState, median};
@@ -101,33 +102,31 @@ impl<'s> CheckedCells<'s> {
                 cells.add_cell(session, &case.case, name, runs, facts);
             }
         }
-        cells.name_cases();
+        cells.names = short_names(&cells.first_cases());
         cells
     }
 
     /// Cells of a comparison between sessions. Each side is given by its label, its session and the
     /// name of the compared variant.
-    pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> CheckedCells<'s> {
-        let sessions: Vec<&Session> = sides.iter().map(|(_, session, _)| *session).collect();
+    pub fn of_sides(sides: &[SourceSide<'_, 's>]) -> CheckedCells<'s> {
+        let sessions: Vec<&Session> = sides.iter().map(|side| side.session).collect();
         let mut cells = CheckedCells::empty(&sessions);
-        for (label, session, variant) in sides {
-            let grid = RunGrid::new(session);
-            let name: Arc<str> = Arc::from(*label);
+        for side in sides {
+            let name: Arc<str> = Arc::from(side.name);
             cells.variants.push(name.clone());
-            let Some(index) = grid.variant_index(variant) else { continue };
-            for case in &grid.cases {
-                let runs = case.by_variant[index].clone();
-                cells.add_cell(session, &case.case, name.clone(), runs, &KnownFacts::default());
+            for case in &side.grid.cases {
+                let runs = case.by_variant[side.variant].clone();
+                let facts = KnownFacts::default();
+                cells.add_cell(side.session, &case.case, name.clone(), runs, &facts);
             }
         }
-        // Sort by case, as in one session.
         let mut case_order: HashMap<String, usize> = HashMap::new();
         for cell in &cells.cells {
             let next = case_order.len();
             case_order.entry(cell.case.clone()).or_insert(next);
         }
         cells.cells.sort_by_key(|cell| case_order[&cell.case]);
-        cells.name_cases();
+        cells.names = short_names(&cells.first_cases());
         cells
     }
 
@@ -187,10 +186,6 @@ impl<'s> CheckedCells<'s> {
         });
     }
 
-    fn name_cases(&mut self) {
-        self.names = short_names(&self.first_cases());
-    }
-
     /// The load generators of all cells, without duplicates.
     pub fn known_generators(&self) -> Vec<String> {
         distinct_items((self.cells.iter()).filter_map(|cell| cell.generator.clone()))
@@ -214,10 +209,7 @@ impl<'s> CheckedCells<'s> {
 
     /// Name of a cell's variant for findings; empty if there is only one variant.
     pub fn variant_of(&self, cell: &CheckedCell<'_>) -> Vec<String> {
-        match self.variants.len() {
-            0 | 1 => Vec::new(),
-            _ => vec![cell.variant.to_string()],
-        }
+        if self.variants.len() < 2 { Vec::new() } else { vec![cell.variant.to_string()] }
     }
 
     /// Mean number of requests in flight, by Little's law: rate times mean time in the system

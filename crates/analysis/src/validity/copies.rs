@@ -37,11 +37,8 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
         );
         let remedy = "If they are variants, put each into a separate file: 'speedwell compare \
                       red=red.txt green=green.txt'.";
-        ValidityFinding::amber(ValidityCheck::UnnamedRuns, message, remedy).in_cell(
-            cells,
-            cell,
-            Vec::new(),
-        )
+        let finding = ValidityFinding::amber(ValidityCheck::UnnamedRuns, message, remedy);
+        finding.in_cell(cells, cell, Vec::new())
     };
     found.map(finding).collect()
 }
@@ -87,18 +84,12 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
     }
     let requested: Option<Vec<f64>> =
         cell_figures.iter().map(|(cell, ..)| cell.requested).collect();
-    let is_met = |(requested, figure): (&f64, &RoundedFigure)| {
-        figure.high >= requested * MIN_CONCURRENCY_SHARE
+    let is_met = |requested: &Vec<f64>| {
+        let mut figures = requested.iter().zip(&cell_figures);
+        figures.any(|(requested, (_, figure, _))| figure.high >= requested * MIN_CONCURRENCY_SHARE)
     };
-    let mut figures = cell_figures.iter().map(|(_, figure, _)| figure);
     let (requested_clause, remedy) = match &requested {
-        Some(requested)
-            if requested
-                .iter()
-                .any(|requested| figures.next().is_some_and(|f| is_met((requested, f)))) =>
-        {
-            return None;
-        }
+        Some(requested) if is_met(requested) => return None,
         Some(requested) => (
             format!(", where {:.0} requests in flight were requested", requested[0]),
             RESTATED_LATENCY_REMEDY,
@@ -266,31 +257,28 @@ impl RecordGroups {
 fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> ValidityFinding {
     let first = &group[0];
     let is_one_cell = group.iter().all(|member| member.cell == first.cell);
-    let figures = first.figures;
-    let mut finding = ValidityFinding::amber(
-        ValidityCheck::IdenticalRecords,
-        "",
-        "Keep one of them: measurements do not repeat to the last digit, so one record was copied.",
-    );
-    let names: Vec<String> = if is_one_cell {
-        finding.cases = vec![first.case.clone()];
-        finding.variants.clone_from(&first.variant);
-        finding.runs = group.iter().map(|member| member.number).collect();
-        finding.runs.iter().map(|number| format!("run {number}")).collect()
-    } else {
-        finding.cases = group.iter().map(|member| member.case.clone()).collect();
-        finding.cases.dedup();
-        let name = |member: &GroupMember| {
-            let (number, variant) = (member.number, member.variant.concat());
-            format!("run {number} of '{}' {variant}", name(&member.case)).trim_end().to_owned()
-        };
-        group.iter().map(name).collect()
+    let describe = |GroupMember { case, variant, number, .. }: &GroupMember| {
+        if is_one_cell {
+            return format!("run {number}");
+        }
+        format!("run {number} of '{}' {}", name(case), variant.concat()).trim_end().to_owned()
     };
-    finding.says = format!(
-        "{} are equal to the last digit in all {figures} figures: the same record appears {} times.",
+    let names: Vec<String> = group.iter().map(describe).collect();
+    let message = format!(
+        "{} are equal to the last digit in all {} figures: the same record appears {} times.",
         capitalize(&join_names(&names)),
+        first.figures,
         group.len()
     );
+    let remedy =
+        "Keep one of them: measurements do not repeat to the last digit, so one record was copied.";
+    let mut finding = ValidityFinding::amber(ValidityCheck::IdenticalRecords, message, remedy);
+    finding.cases = group.iter().map(|member| member.case.clone()).collect();
+    finding.cases.dedup();
+    if is_one_cell {
+        finding.variants.clone_from(&first.variant);
+        finding.runs = group.iter().map(|member| member.number).collect();
+    }
     finding
 }
 

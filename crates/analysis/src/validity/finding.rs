@@ -2,6 +2,7 @@
 //! and variants it concerns, and what to do.
 
 use crate::grid::value_range;
+use speedwell_model::name_variants;
 
 /// The available checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,31 +45,15 @@ pub enum ValidityCheck {
     ControlDiffers,
 }
 
-impl ValidityCheck {
-    /// Name in documents and machine-readable output.
-    pub fn name(self) -> &'static str {
-        match self {
-            ValidityCheck::Impossible => "impossible-figures",
-            ValidityCheck::InFlight => "in-flight",
-            ValidityCheck::LatencyRanking => "latency-ranking",
-            ValidityCheck::LengthFailures => "length-failures",
-            ValidityCheck::IdenticalRecords => "identical-records",
-            ValidityCheck::UnnamedRuns => "unnamed-runs",
-            ValidityCheck::BytesPerResponse => "bytes-per-response",
-            ValidityCheck::MisalignedRows => "misaligned-rows",
-            ValidityCheck::FailedRequests => "failed-requests",
-            ValidityCheck::LatencyIsThroughput => "latency-is-throughput",
-            ValidityCheck::Generators => "generators",
-            ValidityCheck::InheritedVariable => "reach-of-patch",
-            ValidityCheck::SingleRuns => "single-runs",
-            ValidityCheck::GeneratorBusy => "generator-busy",
-            ValidityCheck::Pressure => "pressure",
-            ValidityCheck::Steal => "steal",
-            ValidityCheck::BetterThanPossible => "better-than-possible",
-            ValidityCheck::ControlDiffers => "control-differs",
-        }
-    }
-}
+// Names in documents and machine-readable output.
+name_variants!(ValidityCheck: Impossible = "impossible-figures", InFlight = "in-flight",
+    LatencyRanking = "latency-ranking", LengthFailures = "length-failures",
+    IdenticalRecords = "identical-records", UnnamedRuns = "unnamed-runs",
+    BytesPerResponse = "bytes-per-response", MisalignedRows = "misaligned-rows",
+    FailedRequests = "failed-requests", LatencyIsThroughput = "latency-is-throughput",
+    Generators = "generators", InheritedVariable = "reach-of-patch", SingleRuns = "single-runs",
+    GeneratorBusy = "generator-busy", Pressure = "pressure", Steal = "steal",
+    BetterThanPossible = "better-than-possible", ControlDiffers = "control-differs");
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,21 +91,13 @@ pub struct ValidityFinding {
 
 impl ValidityFinding {
     /// A finding about figures that do not measure what their names suggest.
-    pub fn red(
-        check: ValidityCheck,
-        says: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> ValidityFinding {
+    pub fn red(check: ValidityCheck, says: String, remedy: &str) -> ValidityFinding {
         let level = FindingSeverity::Red;
         ValidityFinding { level, ..ValidityFinding::amber(check, says, remedy) }
     }
 
     /// A finding about figures that mean less than they seem to.
-    pub fn amber(
-        check: ValidityCheck,
-        says: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> ValidityFinding {
+    pub fn amber(check: ValidityCheck, says: String, remedy: &str) -> ValidityFinding {
         ValidityFinding {
             check,
             level: FindingSeverity::Amber,
@@ -129,8 +106,8 @@ impl ValidityFinding {
             variants: Vec::new(),
             runs: Vec::new(),
             pairs: Vec::new(),
-            says: says.into(),
-            remedy: remedy.into(),
+            says,
+            remedy: remedy.to_owned(),
         }
     }
 }

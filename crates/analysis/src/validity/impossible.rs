@@ -12,7 +12,7 @@
 
 use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers, join_names};
-use speedwell_model::Run;
+use speedwell_model::{Metric, Run};
 use std::collections::BTreeMap;
 
 const REMEDY: &str = "Do not use these figures. Look for a wrong unit, shifted or swapped columns, and digits that \
@@ -40,12 +40,10 @@ const BIN_WIDTH: f64 = 0.01;
 const FLOAT_ERROR_NS: f64 = 1e-3;
 
 /// One finding per kind of contradiction in a cell, with the affected runs.
-pub(super) fn check_impossible(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let findings = cells.cells.iter().flat_map(|cell| cell_findings(cells, cell));
-    findings.collect()
-}
-
-fn cell_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
+pub(super) fn check_impossible(
+    cells: &CheckedCells<'_>,
+    cell: &CheckedCell<'_>,
+) -> Vec<ValidityFinding> {
     let mut contradictions: BTreeMap<&'static str, (Vec<usize>, String)> = BTreeMap::new();
     for (run, number) in cell.runs.iter().zip(1..) {
         for (kind, message) in contradictions_of_run(cells, run) {
@@ -84,16 +82,9 @@ fn check_negative(run: &Run) -> Option<String> {
 /// Latencies of a run as (percentage, metric, time), sorted by percentage. The percentage is the
 /// share of requests that took no longer than the time.
 fn times_by_share(run: &Run) -> Vec<(f64, &str, f64)> {
-    let share = |name: &str| -> Option<f64> {
-        match name.strip_prefix(LATENCY_PREFIX)? {
-            "min" => Some(0.0),
-            "max" => Some(100.0),
-            name => name.strip_prefix('p')?.replace('_', ".").parse().ok(),
-        }
-    };
-    let times = run.samples.iter();
-    let times =
-        times.filter_map(|sample| Some((share(&sample.metric)?, &*sample.metric, sample.value)));
+    let times = run.samples.iter().filter_map(|sample| {
+        Some((Metric::latency_percent(&sample.metric)?, &*sample.metric, sample.value))
+    });
     let mut times: Vec<_> = times.collect();
     times.sort_by(|one, other| one.0.total_cmp(&other.0));
     times

@@ -52,27 +52,14 @@ pub(super) fn check_better_than_possible(
     let Some(baseline) = cells.variants.first() else { return Vec::new() };
     let names = facts.never_better.iter();
     let present = names.filter(|name| cells.variants.iter().any(|other| **other == ***name));
-    let checks = present.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
-    checks
-        .filter_map(|(name, measure)| measure.of_candidate(cells, baseline, name, facts.control))
-        .collect()
-}
-
-impl WorkMeasure {
-    fn of_candidate(
-        &self,
-        cells: &CheckedCells<'_>,
-        baseline: &str,
-        candidate: &str,
-        control: Option<&CandidateComparison>,
-    ) -> Option<ValidityFinding> {
+    let check = |(candidate, measure): (&String, &WorkMeasure)| {
         // The control must have measured the same metric. For responses per second, which have
         // several names, any control is accepted.
-        let control = control.filter(|control| match self.metric {
-            None => true,
-            Some(name) => control.metric.name == name,
-        });
-        let better = self.impossible_gains(cells, baseline, candidate, control);
+        let is_of_metric = |control: &&CandidateComparison| {
+            measure.metric.is_none_or(|name| control.metric.name == name)
+        };
+        let control = facts.control.filter(is_of_metric);
+        let better = measure.impossible_gains(cells, baseline, candidate, control);
         let (max_case, max_gain) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let control_clause = match control {
             Some(_) => " and exceeds the difference found in the control",
@@ -81,7 +68,7 @@ impl WorkMeasure {
         let message = format!(
             "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0}% ('{}'), which \
              should be impossible{control_clause}.",
-            self.claim,
+            measure.claim,
             better.len(),
             cells.cells_by_case().count(),
             100.0 * max_gain,
@@ -91,11 +78,15 @@ impl WorkMeasure {
             mistake.";
         Some(ValidityFinding {
             cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
-            variants: vec![candidate.to_owned()],
+            variants: vec![candidate.clone()],
             ..ValidityFinding::amber(ValidityCheck::BetterThanPossible, message, remedy)
         })
-    }
+    };
+    let pairs = present.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
+    pairs.filter_map(check).collect()
+}
 
+impl WorkMeasure {
     /// Cases in which the candidate is better by more than the control allows, each with the gain.
     fn impossible_gains<'c>(
         &self,
@@ -173,13 +164,12 @@ const REFUSED: &str = "The sides had different numbers of requests in flight, so
 /// Name of a variant or run in findings, and its number of requests in flight.
 type LatencyEntry = (String, RoundedFigure);
 
-/// One finding per case that was measured under different loads. Compares the loads of the case's
+/// Checks whether a case was measured under different loads. Compares the loads of the case's
 /// variants. If there is only one variant, compares the loads of its runs instead.
-pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    cells.cells_by_case().filter_map(|case| case_finding(cells, case)).collect()
-}
-
-fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
+pub(super) fn check_latencies(
+    cells: &CheckedCells<'_>,
+    case: &[CheckedCell<'_>],
+) -> Option<ValidityFinding> {
     let mut entries: Vec<LatencyEntry> =
         case.iter().flat_map(|cell| latency_entries(cells, cell)).collect();
     let pairs = differing_pairs(&entries);
@@ -257,10 +247,8 @@ pub(crate) fn withdraw_latency_verdicts(
     let rankings = validity.iter().filter(|finding| finding.check == ValidityCheck::LatencyRanking);
     for ranking in rankings {
         let is_refused = |a: &str, b: &str| {
-            let is_this_pair = |(first, second): &(String, String)| {
-                (first == a && second == b) || (first == b && second == a)
-            };
-            ranking.pairs.iter().any(is_this_pair)
+            let mut pairs = ranking.pairs.iter();
+            pairs.any(|(one, other)| (one == a && other == b) || (one == b && other == a))
         };
         for comparison in comparisons.iter_mut() {
             let is_latency = comparison.metric.name.starts_with("latency");
@@ -398,15 +386,14 @@ fn load_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
         run.value_of("latency_mean").is_some()
             && requests_of(run).is_some_and(|requests| requests < requested)
     };
-    let mut findings = Vec::new();
     let too_few = |run: &Run| requests_of(run).filter(|_| is_too_short(run));
     let (requests, runs) = cell.known_figures(too_few);
-    if let Some(requests) = requests.first() {
-        let message =
-            format!("{requests} requests cannot keep {requested} in flight{}.", in_runs(&runs));
-        let finding = ValidityFinding::amber(check, message, TOO_FEW);
-        findings.push(finding.in_cell(cells, cell, runs));
-    }
+    let message = format!(
+        "{} requests cannot keep {requested} in flight{}.",
+        requests.first().copied().unwrap_or_default(),
+        in_runs(&runs)
+    );
+    let short = ValidityFinding::amber(check, message, TOO_FEW).in_cell(cells, cell, runs);
     let in_flight_if = |deviates: &dyn Fn(RoundedFigure) -> bool, run: &Run| {
         let figure = cells.in_flight(run)?;
         deviates(figure).then_some(figure.value)
@@ -414,27 +401,22 @@ fn load_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
     let is_lighter = |figure: RoundedFigure| figure.high < requested * MIN_CONCURRENCY_SHARE;
     let (values, runs) =
         cell.known_figures(|run| in_flight_if(&is_lighter, run).filter(|_| !is_too_short(run)));
-    if !runs.is_empty() {
-        let message = format!(
-            "Only {} of {requested} requests were in flight{} (rate times mean latency).",
-            format_span(&values),
-            in_runs(&runs)
-        );
-        let finding = ValidityFinding::amber(check, message, REMEDY);
-        findings.push(finding.in_cell(cells, cell, runs));
-    }
+    let message = format!(
+        "Only {} of {requested} requests were in flight{} (rate times mean latency).",
+        format_span(&values),
+        in_runs(&runs)
+    );
+    let lighter = ValidityFinding::amber(check, message, REMEDY).in_cell(cells, cell, runs);
     let is_heavier = |figure: RoundedFigure| figure.low > requested * MAX_CONCURRENCY_SHARE;
     let (values, runs) = cell.known_figures(|run| in_flight_if(&is_heavier, run));
-    if !runs.is_empty() {
-        let message = format!(
-            "Rate times mean latency gives {} requests in flight{}, more than the {requested} that were configured.",
-            format_span(&values),
-            in_runs(&runs)
-        );
-        let finding = ValidityFinding::red(check, message, CONTRADICTION);
-        findings.push(finding.in_cell(cells, cell, runs));
-    }
-    findings
+    let message = format!(
+        "Rate times mean latency gives {} requests in flight{}, more than the {requested} that were configured.",
+        format_span(&values),
+        in_runs(&runs)
+    );
+    let heavier = ValidityFinding::red(check, message, CONTRADICTION).in_cell(cells, cell, runs);
+    let findings = [short, lighter, heavier].into_iter();
+    findings.filter(|finding| !finding.runs.is_empty()).collect()
 }
 
 #[cfg(test)]

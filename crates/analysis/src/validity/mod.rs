@@ -22,6 +22,7 @@ pub use cells::KnownFacts;
 pub use finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
 pub(super) use loads::withdraw_latency_verdicts;
 
+use crate::comparison::SourceSide;
 use crate::warnings::add_distinct;
 use cells::{CheckedCells, LOADS, check_single_runs, short_names};
 use copies::{RecordDigests, RecordGroups};
@@ -41,7 +42,7 @@ pub fn check_session(session: &Session, facts: &KnownFacts<'_>) -> Vec<ValidityF
 
 /// Checks a comparison between sessions. Each side is given by its label, its session and the name
 /// of the compared variant.
-pub(super) fn check_sides(sides: &[(&str, &Session, &str)]) -> Vec<ValidityFinding> {
+pub(super) fn check_sides(sides: &[SourceSide<'_, '_>]) -> Vec<ValidityFinding> {
     let cells = CheckedCells::of_sides(sides);
     in_order(check_cells(&cells), &cells)
 }
@@ -82,17 +83,15 @@ const RECORDS_INDEX: usize = 8;
 /// callers search for identical records across all cells.
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
     let restated_latency = copies::check_latency_restates_rate(cells);
-    let in_flight = match restated_latency {
-        None => loads::check_in_flight(cells),
-        Some(_) => Vec::new(),
-    };
+    let is_restated = restated_latency.is_some();
+    let in_flight = if is_restated { Vec::new() } else { loads::check_in_flight(cells) };
     vec![
         impossible::check_sizes(cells),
-        impossible::check_impossible(cells),
+        cells.cells.iter().flat_map(|cell| impossible::check_impossible(cells, cell)).collect(),
         cells::check_failed_requests(cells),
         in_flight,
         Vec::from_iter(restated_latency),
-        loads::check_latencies(cells),
+        cells.cells_by_case().filter_map(|case| loads::check_latencies(cells, case)).collect(),
         Vec::from_iter(loads::check_generators(&cells.known_generators())),
         cells::check_length_failures(cells),
         Vec::new(),

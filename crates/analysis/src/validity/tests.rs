@@ -20,7 +20,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
         design: SessionDesign::new(
             RunOrder::Imported,
             StoppingDesign::Fixed { runs: 1 },
-            variants[0].to_owned(),
+            variants[0],
         ),
         variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
         metrics: [

@@ -77,9 +77,8 @@ impl WarmupFindings {
         }
         let disagreeing = self.cases.len() - agreed.len();
         if disagreeing > 0 {
-            outcome
-                .remarks
-                .push(format!("{disagreeing} left out because the processes do not agree"));
+            let left_out = format!("{disagreeing} left out because the processes do not agree");
+            outcome.remarks.push(left_out);
         }
         Some(outcome)
     }
@@ -166,13 +165,10 @@ impl CaseWarmup {
     /// Joint class of the processes.
     pub fn agreement(&self) -> WarmupAgreement {
         let classes = || self.processes.iter().map(|process| process.search.class);
+        let is_good = |class: WarmupClass| matches!(class, WarmupClass::Flat | WarmupClass::WarmUp);
         match classes().next() {
             Some(first) if classes().all(|class| class == first) => WarmupAgreement::All(first),
-            _ if classes()
-                .all(|class| matches!(class, WarmupClass::Flat | WarmupClass::WarmUp)) =>
-            {
-                WarmupAgreement::MixedGood
-            }
+            _ if classes().all(is_good) => WarmupAgreement::MixedGood,
             _ => WarmupAgreement::MixedBad,
         }
     }

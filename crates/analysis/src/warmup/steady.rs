@@ -14,10 +14,9 @@
 //! variance is the square of a time.
 
 use crate::summary::finite_or_none;
-use speedwell_model::SteadyRule;
+use speedwell_model::{SteadyRule, name_variants};
 use speedwell_stats::changepoint::find_segments;
-use speedwell_stats::describe::{mad, median, quantile};
-use std::fmt;
+use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median, quantile};
 use std::ops::Range;
 
 /// Class of a series.
@@ -39,34 +38,14 @@ pub enum WarmupClass {
 }
 
 impl WarmupClass {
-    /// All classes.
-    pub const ALL: [WarmupClass; 6] = [
-        WarmupClass::Flat,
-        WarmupClass::WarmUp,
-        WarmupClass::SlowDown,
-        WarmupClass::Cyclic,
-        WarmupClass::NoSteadyState,
-        WarmupClass::Unclear,
-    ];
-
     /// Whether series of this class have a steady part.
     pub fn is_steady(self) -> bool {
         matches!(self, WarmupClass::Flat | WarmupClass::WarmUp | WarmupClass::SlowDown)
     }
 }
 
-impl fmt::Display for WarmupClass {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            WarmupClass::Flat => "flat",
-            WarmupClass::WarmUp => "warm-up",
-            WarmupClass::SlowDown => "slow-down",
-            WarmupClass::Cyclic => "cyclic",
-            WarmupClass::NoSteadyState => "no steady state",
-            WarmupClass::Unclear => "unclear",
-        })
-    }
-}
+name_variants!(WarmupClass: Flat = "flat", WarmUp = "warm-up", SlowDown = "slow-down",
+    Cyclic = "cyclic", NoSteadyState = "no steady state", Unclear = "unclear");
 
 /// A part of a series between two changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,9 +94,6 @@ const NEIGHBORS: usize = 5;
 const MIN_SPIKE: f64 = 0.05;
 /// Minimum distance of a spike from its neighbors, in standard deviations of the neighbors.
 const SPIKE_DEVIATIONS: f64 = 6.0;
-/// Ratio of the standard deviation to the median absolute deviation, for normally
-/// distributed values.
-const MAD_TO_DEVIATION: f64 = 1.4826;
 /// If the noise between points is above this, changes of a few percent cannot be detected.
 const MAX_NOISE: f64 = 0.10;
 /// Logarithms further than this from the median are clipped to this distance, so that one stalled
@@ -245,7 +221,8 @@ impl SmoothedSeries {
         for (index, log) in logs.iter_mut().enumerate() {
             let end = (index + NEIGHBORS + 1).min(raw.len());
             let neighborhood = &raw[index.saturating_sub(NEIGHBORS)..end];
-            let (middle, deviation) = (median(neighborhood), MAD_TO_DEVIATION * mad(neighborhood));
+            let (middle, deviation) =
+                (median(neighborhood), NORMAL_CONSISTENCY * mad(neighborhood));
             if (*log - middle).abs() > MIN_SPIKE.max(SPIKE_DEVIATIONS * deviation) {
                 *log = middle;
                 spikes.push(index);
@@ -259,7 +236,7 @@ impl SmoothedSeries {
         SmoothedSeries {
             logs,
             spikes,
-            noise: finite_or_none(MAD_TO_DEVIATION * median(&steps) / 2f64.sqrt()).unwrap_or(0.0),
+            noise: finite_or_none(NORMAL_CONSISTENCY * median(&steps) / 2f64.sqrt()).unwrap_or(0.0),
         }
     }
 
@@ -360,7 +337,7 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
     let ranges = find_segments(&values, 15.0 * (values.len() as f64).ln(), MIN_SEGMENT_POINTS);
     let segments: Vec<SeriesSegment> =
         ranges.into_iter().map(|segment| SeriesSegment::new(segment, &values)).collect();
-    let Some(last) = segments.last() else {
+    let Some((last, earlier)) = segments.split_last() else {
         return ClassifiedSeries {
             class: WarmupClass::Flat,
             outliers,
@@ -380,7 +357,7 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
     let differs = |segment: &&SeriesSegment| {
         segment.mean + segment.variance < low || segment.mean - segment.variance > high
     };
-    let differing = segments.iter().rev().skip(1).find(differs);
+    let differing = earlier.iter().rev().find(differs);
     let steady_from = differing.map_or(0, |segment| kept_indices[segment.points.end - 1] + 1);
     let class = match differing {
         None => WarmupClass::Flat,
@@ -394,10 +371,7 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
         class,
         steady_from,
         level_s: last.mean,
-        change_points: segments[..segments.len() - 1]
-            .iter()
-            .map(|segment| segment.points.end)
-            .collect(),
+        change_points: earlier.iter().map(|segment| segment.points.end).collect(),
         outliers,
     }
 }

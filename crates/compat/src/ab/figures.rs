@@ -73,7 +73,7 @@ impl AbFigures {
             elapsed_ns: measured.elapsed_ns,
             complete: counts.succeeded() + counts.all_errors(),
             failures: FailureCounts::from_counts(counts),
-            non2xx: counts.codes().total() - counts.codes().class_count(2),
+            non2xx: counts.codes.total() - counts.codes.class_count(2),
             kept_alive: measured.totals.responses.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
             sent_bytes: request.upload.is_some().then_some(sent_bytes),
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_of_exactly_one_kind() {
-        let mut counts = OutcomeCounts::new();
+        let mut counts = OutcomeCounts::default();
         for class in ErrorClass::all_classes() {
             counts.count_attempt();
             counts.count_failed(class);

@@ -65,10 +65,10 @@ impl LoadBuilder {
             match row.outcome {
                 RequestOutcome::Ok => totals.outcomes.count_ok(row.status),
                 RequestOutcome::Failed(ErrorClass::Assertion) => {
-                    totals.outcomes.count_failed_assertion(row.status)
+                    totals.outcomes.count_failed_response(ErrorClass::Assertion, row.status)
                 }
                 RequestOutcome::Failed(class) => totals.outcomes.count_failed(class),
-                _ => totals.outcomes.count_cancelled(),
+                _ => totals.outcomes.cancelled += 1,
             }
             if row.status != 0 {
                 totals.responses.count_response(row.body_bytes, true, false);

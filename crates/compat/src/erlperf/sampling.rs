@@ -8,9 +8,7 @@
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
 use crate::erlperf::table::{LineFigures, SampleUnit, relative_deviation};
 use crate::erlperf::vms::ErlangMachines;
-use speedwell_analysis::scaling::{
-    self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings,
-};
+use speedwell_analysis::scaling::{self, ConcurrencyLevel, SaturationRules, ScalingFindings};
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{SampleDivision, SampleLength, SnippetTiming, TimingWindow};
 use std::io;
@@ -212,7 +210,7 @@ pub fn search_workers(
     let rules = scaling_rules(search, request.samples);
     let mut levels: Vec<ConcurrencyLevel> = Vec::new();
     let mut passes: Vec<SqueezePass> = Vec::new();
-    while let NextLevel::Visit(workers) = scaling::next_level(&levels, &rules) {
+    while let Some(workers) = scaling::next_level(&levels, &rules) {
         machines.set_workers(0, workers)?;
         let mut sampled = take_samples(machines, &[0])?;
         let samples = std::mem::take(&mut sampled.by_snippet[0]);
@@ -275,7 +273,7 @@ mod tests {
     ) -> (Vec<u32>, Option<u32>) {
         let rules = scaling_rules(search, 3);
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
-        while let NextLevel::Visit(workers) = scaling::next_level(&levels, &rules) {
+        while let Some(workers) = scaling::next_level(&levels, &rules) {
             assert!(levels.iter().all(|level| level.concurrency != workers));
             scaling::add_visits(&mut levels, workers, [throughput(workers); 3]);
         }

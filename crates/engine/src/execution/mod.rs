@@ -25,7 +25,7 @@ use speedwell_adapters::snippet::SharedProcesses;
 use speedwell_adapters::{RunContext, RunOutcome, RunResult, SourceKind};
 use speedwell_machine::environment::RunSensors;
 use speedwell_machine::process::{CpuSet, TimeSlice, is_interrupt_requested};
-use speedwell_model::stage_report::{StageFailure, StageReport};
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_model::{
     ComparedClock, FailureCause, KernelStats, Metric, Run, RunOrder, SessionEvent, SessionObserver,
     SessionStep, StepFailure, seed_of_step,
@@ -668,7 +668,7 @@ fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunR
     use FailureCause::{CleanupFailed, Exit, Signal};
     let is_after = match cause {
         Exit { .. } | Signal { .. } | CleanupFailed { .. } => true,
-        FailureCause::Stage { stage, .. } => stage.keeps_metrics(),
+        FailureCause::Stage { stage, .. } => *stage == RunStage::Stop,
         _ => false,
     };
     if !is_after {

@@ -119,7 +119,7 @@ impl LoadConnection {
         self.requests = 0;
         self.is_last = false;
         self.state = ConnectionState::Connecting;
-        core.recorder.outcomes(self.is_warmup).connections.count_attempt();
+        core.recorder.outcomes(self.is_warmup).connections.tried += 1;
         core.opening += 1;
         let token = self.token();
         #[cfg(feature = "http3")]
@@ -345,7 +345,7 @@ impl LoadConnection {
         self.drop_channel();
         self.state = ConnectionState::Closed { from_ns: now_ns };
         if let Some(sent) = stale {
-            core.recorder.outcomes(sent.is_warmup).count_retry();
+            core.recorder.outcomes(sent.is_warmup).retries += 1;
             let retry =
                 StartedRequest { is_retry: true, first_byte_ns: NEVER, sent_ns: NEVER, ..sent };
             self.start_connecting(Some(retry), now_ns, core);

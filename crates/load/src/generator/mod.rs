@@ -23,7 +23,7 @@ use crate::load::{
 use clock::{LoadClock, NEVER, TICK_NS};
 use recorder::{HandedTotals, RequestRecorder, TotalsMailbox};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use speedwell_model::load::latency::{RequestTotals, ServiceTime, TimeDistribution};
+use speedwell_model::load::latency::{RequestTotals, TimeDistribution};
 use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, TimelineTick};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -336,7 +336,7 @@ struct ProgressTracker {
 struct IntervalCounts {
     ok: u64,
     errors: u64,
-    service: TimeDistribution<ServiceTime>,
+    service: TimeDistribution,
 }
 
 impl IntervalCounts {

@@ -109,22 +109,17 @@ impl<'a> RequestRecorder<'a> {
         };
         let totals = self.totals_mut(sent.is_warmup);
         let outcomes = &mut totals.outcomes;
-        let outcome = match (is_good_status, is_good_body) {
-            (true, true) => {
-                outcomes.count_ok(summary.status);
-                RequestOutcome::Ok
-            }
-            (false, _) => {
-                outcomes.count_refused_status(summary.status);
-                RequestOutcome::Failed(ErrorClass::Status)
-            }
-            (true, false) => {
-                outcomes.count_failed_assertion(summary.status);
-                RequestOutcome::Failed(ErrorClass::Assertion)
-            }
+        let outcome = if is_good_status && is_good_body {
+            outcomes.count_ok(summary.status);
+            RequestOutcome::Ok
+        } else {
+            let class = if is_good_status { ErrorClass::Assertion } else { ErrorClass::Status };
+            outcomes.count_failed_response(class, summary.status);
+            RequestOutcome::Failed(class)
         };
         outcomes.bytes.body += summary.body_bytes;
-        (0..summary.interim).for_each(|_| outcomes.count_interim(summary.interim_status));
+        (0..summary.interim)
+            .for_each(|_| outcomes.interim_codes.count_status(summary.interim_status));
         if is_good_status {
             totals.responses.count_response(
                 summary.body_bytes,
@@ -166,7 +161,7 @@ impl<'a> RequestRecorder<'a> {
 
     /// Records that the client cancelled a request.
     pub fn record_cancellation(&mut self, sent: &StartedRequest, end_ns: u64) {
-        self.outcomes(sent.is_warmup).count_cancelled();
+        self.outcomes(sent.is_warmup).cancelled += 1;
         self.record_end(sent, RequestOutcome::Cancelled, end_ns, &ResponseSummary::default());
     }
 
@@ -210,7 +205,7 @@ impl<'a> RequestRecorder<'a> {
     pub fn record_unsent(&mut self, sent: &StartedRequest, end_ns: u64) {
         let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.count_attempt();
-        totals.outcomes.count_unsent();
+        totals.outcomes.unsent += 1;
         if let LoadLatency::Open(latency) = &mut totals.latency {
             latency.record_unsent(sent.intended_start(), end_ns);
         }

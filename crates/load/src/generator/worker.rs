@@ -527,8 +527,8 @@ impl<'a> LoadWorker<'a> {
         self.close_quic();
         self.core.flush_traffic(end_ns);
         let recorder = &mut self.core.recorder;
-        recorder.totals.outcomes.close_counts(in_flight);
-        recorder.warmup.outcomes.close_counts(in_flight_warmup);
+        recorder.totals.outcomes.in_flight = in_flight;
+        recorder.warmup.outcomes.in_flight = in_flight_warmup;
         self.monitor.report.system_calls = self.core.traffic.calls;
         let (fewest, most) = self.core.uses.unwrap_or_default();
         self.monitor.report.fewest_requests = fewest;

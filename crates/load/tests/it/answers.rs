@@ -203,7 +203,7 @@ fn times_agree_with_a_log_that_the_server_keeps() {
     // k-th.
     assert!(served.iter().zip(&durations).all(|(served, durations)| served <= durations));
     // The histogram's percentiles are within a thousandth of these times.
-    let service: &TimeDistribution<_> = measured.totals.latency.service_times();
+    let service: &TimeDistribution = measured.totals.latency.service_times();
     for ppm in [10_000, 250_000, 500_000, 900_000, 990_000, 1_000_000] {
         let rank = (600 * u64::from(ppm)).div_ceil(1_000_000) as usize;
         let (exact, reported) = (durations[rank - 1], service.quantile(ppm).unwrap().ns);

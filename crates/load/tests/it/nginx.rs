@@ -140,7 +140,7 @@ fn loads(nginx: &Nginx) -> Vec<LoadConfig> {
 }
 
 fn statuses(outcomes: &OutcomeCounts) -> (u64, u64) {
-    (outcomes.codes().count_of(200), outcomes.codes().count_of(404))
+    (outcomes.codes.count_of(200), outcomes.codes.count_of(404))
 }
 
 /// Attempts for which no request was written, as by a late generator in an open load.

@@ -5,7 +5,7 @@ use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
 use speedwell_load::load::LoadConfig;
 use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
 use speedwell_model::clock::WaitClock;
-use speedwell_model::load::latency::{AchievedCounts, LoadLatency, OpenVerdict};
+use speedwell_model::load::latency::{LoadLatency, OpenVerdict};
 use speedwell_model::load::measurement::LoadMeasurement;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -114,7 +114,7 @@ fn load_through_a_stall() -> Result<(), String> {
     let service = all.sent.service.quantile(900_000).unwrap().ns as f64;
     ensure_holds(service < response / 2.0, || format!("{service} {response}"))?;
     // The connections were busy: not the generator's fault.
-    let verdict = OpenVerdict::assess(latency, AchievedCounts { due: 1500, sent: 1500 });
+    let verdict = OpenVerdict::assess(latency, 1500, 1500);
     let own_lag = verdict.own_lag_p99_ns as f64;
     assert!(measured.reached_max_connections);
     ensure_holds(own_lag < response / 2.0, || format!("{verdict:?}"))

@@ -55,8 +55,8 @@ fn a_reset_stream_is_counted_by_code_and_other_streams_continue() {
     });
     let measured = carry_out(&server.load(5, 5, REQUESTS));
     assert_eq!(rows(&measured), [("ok", 20), ("h2.rst-stream", 20)]);
-    let codes: Vec<_> = measured.totals.outcomes.reset_codes().nonzero_counts().collect();
-    assert_eq!(codes, [(2, 20)]);
+    let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
+    assert!(text.contains("\"h2_reset\":{\"2\":20}"), "{text}");
     assert_eq!(measured.totals.outcomes.connections.opened, 1);
 }
 

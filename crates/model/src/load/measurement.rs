@@ -6,8 +6,8 @@
 
 use crate::Session;
 use crate::load::latency::{
-    AchievedCounts, LoadLatency, OpenVerdict, RequestOutcome, RequestTotals, ServiceTime,
-    TimeDistribution, effective_concurrency,
+    LoadLatency, OpenVerdict, RequestOutcome, RequestTotals, TimeDistribution,
+    effective_concurrency,
 };
 use crate::load::outcomes::ErrorClass;
 use anyhow::{Context, Result};
@@ -139,8 +139,7 @@ impl LoadMeasurement {
         let outcomes = &self.totals.outcomes;
         let due = outcomes.attempts();
         let sent = due.saturating_sub(outcomes.count_of("unsent"));
-        let achieved = AchievedCounts { due, sent };
-        Some(OpenVerdict::assess(latency, achieved))
+        Some(OpenVerdict::assess(latency, due, sent))
     }
 }
 
@@ -215,10 +214,7 @@ pub struct ThreadReport {
 impl ThreadReport {
     /// Fraction of the elapsed time in which the thread was busy.
     pub fn busy_share(&self) -> f64 {
-        match self.elapsed_ns {
-            0 => 0.0,
-            elapsed => self.cpu_ns as f64 / elapsed as f64,
-        }
+        if self.elapsed_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.elapsed_ns as f64 }
     }
 
     /// Whether the thread was busy enough to have been the bottleneck.
@@ -249,7 +245,7 @@ pub struct TimelineTick {
 
 impl TimelineTick {
     /// Creates the entry of an interval from its counts and service times.
-    pub fn new(ok: u64, errors: u64, service: &TimeDistribution<ServiceTime>) -> TimelineTick {
+    pub fn new(ok: u64, errors: u64, service: &TimeDistribution) -> TimelineTick {
         let quantiles = service.quantiles(&[500_000, 990_000]);
         let ns = |at: usize| quantiles[at].map(|quantile| quantile.ns);
         TimelineTick { ok, errors, p50_ns: ns(0), p99_ns: ns(1), max_ns: service.max_ns() }
@@ -423,10 +419,8 @@ pub struct LoadFacts {
 impl LoadFacts {
     /// Number of concurrent requests; `None` for an open load.
     pub fn concurrency(&self) -> Option<u32> {
-        match self.pace {
-            PaceFacts::Closed { concurrency, .. } => Some(concurrency),
-            PaceFacts::Open { .. } => None,
-        }
+        let PaceFacts::Closed { concurrency, .. } = self.pace else { return None };
+        Some(concurrency)
     }
 }
 

@@ -6,7 +6,8 @@
 //! formats it as options. Each field has the long name of its option. A [`LoadSpec`] contains no
 //! defaults: `engine/execution/load/mod.rs` supplies them.
 
-use crate::{ParameterValue, ValueKind, parse, parse_duration};
+use crate::parse::{self, duration_or_none, parse_duration, warmup_time};
+use crate::{ParameterValue, ValueKind};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::{Deserialize, Serialize};
@@ -75,22 +76,11 @@ pub struct LoadSpec {
     )]
     pub until_steady: Option<f64>,
     /// Warm-up time, excluded from the results
-    #[arg(
-        short = 'w',
-        long,
-        value_name = "DUR",
-        value_parser = parse::warmup_time,
-        help_heading = "Pace"
-    )]
+    #[arg(short = 'w', long, value_name = "DUR", value_parser = warmup_time, help_heading = "Pace")]
     #[serde(with = "duration_text")]
     pub warmup: Option<Duration>,
     /// How long to wait for the last responses [default: as --timeout]
-    #[arg(
-        long,
-        value_name = "DUR",
-        value_parser = parse::duration_or_none,
-        help_heading = "Pace"
-    )]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none, help_heading = "Pace")]
     #[serde(with = "duration_text")]
     pub drain: Option<Duration>,
 
@@ -219,12 +209,7 @@ pub struct LoadSpec {
     #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "Connections")]
     pub max_connections: Option<u32>,
     /// Time limit per request; 0 for none [default: 30s]
-    #[arg(
-        long,
-        value_name = "DUR",
-        value_parser = parse::duration_or_none,
-        help_heading = "Connections"
-    )]
+    #[arg(long, value_name = "DUR", value_parser = duration_or_none, help_heading = "Connections")]
     #[serde(with = "duration_text")]
     pub timeout: Option<Duration>,
     /// Time limit to connect, including TLS [default: as --timeout]
@@ -422,41 +407,20 @@ pub enum LoadClient {
     H2load,
 }
 
-impl LoadClient {
-    /// All clients by name. The name of an external client is also the name of its program.
-    pub const NAMES: [(&str, LoadClient); 5] = [
-        ("builtin", LoadClient::Builtin),
-        ("ab", LoadClient::Ab),
-        ("wrk", LoadClient::Wrk),
-        ("autocannon", LoadClient::Autocannon),
-        ("h2load", LoadClient::H2load),
-    ];
-
-    /// The name of the client.
-    pub fn name(self) -> &'static str {
-        let found = LoadClient::NAMES.iter().find(|(_, client)| *client == self);
-        found.map_or("", |(name, _)| name)
-    }
-}
+// The name of an external client is also the name of its program.
+name_variants!(LoadClient: Builtin = "builtin", Ab = "ab", Wrk = "wrk", Autocannon = "autocannon",
+    H2load = "h2load");
 
 /// Parses the value of `--client`.
 fn client_parser() -> impl TypedValueParser<Value = LoadClient> {
-    let names = LoadClient::NAMES.map(|(name, _)| name);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<LoadClient>())
+    PossibleValuesParser::new(LoadClient::ALL.map(LoadClient::name)).try_map(|name| {
+        LoadClient::from_name(&name).ok_or_else(|| format!("unknown client '{name}'"))
+    })
 }
 
 /// Parses a number of requests.
 fn parse_count(text: &str) -> Result<u64, String> {
     parse::count(text).map(u64::from)
-}
-
-impl FromStr for LoadClient {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<LoadClient, String> {
-        let found = LoadClient::NAMES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, client)| *client).ok_or_else(|| format!("unknown client '{text}'"))
-    }
 }
 
 /// A stage of a load. The rate changes evenly from one value to another.
@@ -519,19 +483,16 @@ impl FromStr for ThinkPause {
 
     /// Parses `100ms`, or `'100ms exp'` for random pauses with this mean.
     fn from_str(text: &str) -> Result<ThinkPause, String> {
-        let mut words = text.split_whitespace();
-        let length = words.next().and_then(parse_duration);
-        let is_random = match (words.next(), words.next()) {
-            (None, _) => Some(false),
-            (Some("exp"), None) => Some(true),
-            _ => None,
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (length, is_random) = match words[..] {
+            [length] => (parse_duration(length), false),
+            [length, "exp"] => (parse_duration(length), true),
+            _ => (None, false),
         };
-        length
-            .zip(is_random)
-            .map(|(length, is_random)| ThinkPause { length, is_random })
-            .ok_or_else(|| {
-                format!("cannot parse pause '{text}': expected e.g. 100ms or '100ms exp'")
-            })
+        let length = length.ok_or_else(|| {
+            format!("cannot parse pause '{text}': expected e.g. 100ms or '100ms exp'")
+        })?;
+        Ok(ThinkPause { length, is_random })
     }
 }
 
@@ -552,10 +513,8 @@ impl From<ThinkPause> for String {
 
 /// Parses a non-negative number: `10k`, `2M`, `1e6`, `0.5`.
 fn parse_number(text: &str) -> Option<f64> {
-    match ParameterValue::parse(text.trim(), ValueKind::Number) {
-        Some(ParameterValue::Number(n)) if n >= 0.0 && n.is_finite() => Some(n),
-        _ => None,
-    }
+    let number = ParameterValue::parse(text.trim(), ValueKind::Number)?.as_number();
+    number.filter(|number| *number >= 0.0 && number.is_finite())
 }
 
 /// Parses a status or a range of statuses: `304`, `200-299`, `2xx`.

@@ -4,8 +4,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_model::load::latency::{
     AB_PERCENTS, HistogramLogError, HistogramLogRow, IntendedStart, MAX_RECORDABLE_NS, OpenLatency,
-    RequestOutcome, RequestTimes, ResponseTime, SendLag, ServiceTime, TimeDistribution,
-    is_reached_by_failures, percent_rows, percent_rows_of, read_log, write_log,
+    RequestOutcome, RequestTimes, TimeDistribution, TimeSet, is_reached_by_failures, percent_rows,
+    read_log, write_log,
 };
 use speedwell_model::load::outcomes::ErrorClass;
 use std::time::Duration;
@@ -16,8 +16,8 @@ fn values(count: usize) -> Vec<u64> {
     (0..count).map(|_| random.next_u64() >> (20 + random.next_u64() % 40)).collect()
 }
 
-fn record_values(values: &[u64]) -> TimeDistribution<ServiceTime> {
-    let mut times = TimeDistribution::new();
+fn record_values(values: &[u64]) -> TimeDistribution {
+    let mut times = TimeDistribution::default();
     values.iter().for_each(|ns| times.record(*ns));
     times
 }
@@ -39,7 +39,7 @@ fn quantiles_match_the_sorted_list() {
     }
     assert_eq!(times.min_ns(), sorted.first().copied());
     assert_eq!(times.max_ns(), sorted.last().copied());
-    assert_eq!(TimeDistribution::<ServiceTime>::new().quantile(500_000), None);
+    assert_eq!(TimeDistribution::default().quantile(500_000), None);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn values_beyond_an_hour_are_counted_and_only_bounded() {
 
 #[test]
 fn unfinished_requests_turn_higher_quantiles_into_lower_bounds() {
-    let mut times: TimeDistribution<ResponseTime> = TimeDistribution::new();
+    let mut times = TimeDistribution::default();
     (1..=98).for_each(|ns| times.record(ns));
     times.record_lower_bound(50);
     times.record_lower_bound(1000);
@@ -81,14 +81,14 @@ fn unfinished_requests_turn_higher_quantiles_into_lower_bounds() {
 
 #[test]
 fn a_few_unfinished_requests_leave_the_median_known_but_not_the_tail() {
-    let mut times = TimeDistribution::<ResponseTime>::new();
+    let mut times = TimeDistribution::default();
     (0..100_000).for_each(|at| times.record(1_000_000 + at));
     times.record_lower_bound(10);
     times.record_lower_bound(20);
     let is_bound = |ppm| times.quantile(ppm).unwrap().is_lower_bound;
     assert_eq!([500_000, 990_000, 999_990, 1_000_000].map(is_bound), [false, false, true, true]);
     // Where the two unfinished requests matter, the quantile is marked.
-    let mut few = TimeDistribution::<ResponseTime>::new();
+    let mut few = TimeDistribution::default();
     for ms in [1, 2, 3, 4] {
         few.record(ms * 1_000_000);
     }
@@ -105,7 +105,7 @@ fn merged_distributions_equal_a_single_recording() {
         let part_values: Vec<u64> = values.iter().copied().skip(part).step_by(3).collect();
         record_values(&part_values)
     });
-    let sum = |left: &TimeDistribution<ServiceTime>, right: &TimeDistribution<ServiceTime>| {
+    let sum = |left: &TimeDistribution, right: &TimeDistribution| {
         let mut sum = left.clone();
         sum.merge(right);
         sum
@@ -116,14 +116,15 @@ fn merged_distributions_equal_a_single_recording() {
     assert_eq!(sum(&c, &sum(&b, &a)), whole);
     let mut empty = whole.clone();
     empty.clear();
-    assert_eq!(empty, TimeDistribution::new());
+    assert_eq!(empty, TimeDistribution::default());
 }
 
 #[test]
 fn served_percentages_match_a_known_list() {
     let times = record_values(&(1..=200).collect::<Vec<u64>>());
-    let rows = percent_rows_of(&times, &AB_PERCENTS);
-    let reported: Vec<(u32, u64)> = rows.iter().map(|row| (row.percent, row.within.ns)).collect();
+    let rows = percent_rows(&times).into_iter();
+    let listed = rows.filter(|row| AB_PERCENTS.contains(&row.percent));
+    let reported: Vec<(u32, u64)> = listed.map(|row| (row.percent, row.within.ns)).collect();
     assert_eq!(
         reported,
         [
@@ -140,7 +141,7 @@ fn served_percentages_match_a_known_list() {
     );
     let all = percent_rows(&times);
     assert_eq!((all.len(), all[0].within.ns, all[100].within.ns), (101, 1, 200));
-    assert!(percent_rows(&TimeDistribution::<ServiceTime>::new()).is_empty());
+    assert!(percent_rows(&TimeDistribution::default()).is_empty());
 }
 
 #[test]
@@ -163,13 +164,22 @@ fn latencies_are_kept_apart_by_outcome_and_add_up() {
     assert_eq!(twice.requests.merge_all().response.count(), 8);
 }
 
+fn row<'a>(
+    tag: &str,
+    start_ns: u64,
+    length_ns: u64,
+    times: &'a TimeDistribution,
+) -> HistogramLogRow<'a> {
+    HistogramLogRow { tag: tag.to_owned(), start_ns, length_ns, times }
+}
+
 #[test]
 fn a_log_is_read_back_as_it_was_written() {
     let times = record_values(&values(5000));
-    let lag: TimeDistribution<SendLag> = TimeDistribution::new();
+    let lag = TimeDistribution::default();
     let rows = [
-        HistogramLogRow::new("ok", 0, 1_000_000_000, &times),
-        HistogramLogRow::new("all", 1_000_000_000, 500_000_000, &lag),
+        row("service/ok", 0, 1_000_000_000, &times),
+        row("lag/all", 1_000_000_000, 500_000_000, &lag),
     ];
     let text = write_log(1_700_000_000_000, &rows).unwrap();
     assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
@@ -182,7 +192,7 @@ fn a_log_is_read_back_as_it_was_written() {
         (read[1].start, read[1].length),
         (Duration::from_secs(1), Duration::from_millis(500))
     );
-    let again: TimeDistribution<ServiceTime> = read[0].to_distribution();
+    let again = read[0].to_distribution();
     assert_eq!(again.count(), times.count() - times.count_beyond_range());
     // Values in the same bin are equal to a histogram.
     let inside = record_values(
@@ -192,7 +202,7 @@ fn a_log_is_read_back_as_it_was_written() {
         let (left, right) = (again.quantile(ppm).unwrap().ns, inside.quantile(ppm).unwrap().ns);
         assert!(left.abs_diff(right) <= right / 1000, "{ppm}: {left}, {right}");
     }
-    assert_eq!(read[1].to_distribution::<SendLag>().count(), 0);
+    assert_eq!(read[1].to_distribution().count(), 0);
 }
 
 /// Written by the Python implementation (hdrhistogram 0.10.8), which writes no tags: 1 ms to 1000
@@ -202,13 +212,13 @@ const FOREIGN: &str = include_str!("python.hlog");
 #[test]
 fn a_log_of_another_program_is_read() {
     let read = read_log(FOREIGN).unwrap();
-    let first: TimeDistribution<ResponseTime> = read[0].to_distribution();
+    let first = read[0].to_distribution();
     assert_eq!((read.len(), first.count(), read[0].tag.as_deref()), (2, 1000, None));
     for (ppm, ms) in [(500_000, 500_u64), (990_000, 990), (1_000_000, 1000)] {
         let ns = first.quantile(ppm).unwrap().ns;
         assert!(ns.abs_diff(ms * 1_000_000) <= ms * 1000, "{ppm}: {ns}");
     }
-    let slow: TimeDistribution<ResponseTime> = read[1].to_distribution();
+    let slow = read[1].to_distribution();
     assert_eq!((slow.count(), read[1].length), (10, Duration::from_secs(1)));
     assert!(slow.max_ns().unwrap().abs_diff(7_000_000_000) <= 7_000_000);
 }
@@ -225,7 +235,7 @@ fn failures_reach_the_quantiles_above_the_answered_requests() {
 #[test]
 fn errors_in_a_histogram_log_name_the_broken_part() {
     let times = record_values(&[1, 2, 3]);
-    let blank = write_log(0, &[HistogramLogRow::new("two words", 0, 1, &times)]);
+    let blank = write_log(0, &[row("service/two words", 0, 1, &times)]);
     assert_eq!(blank, Err(HistogramLogError::Tag("service/two words".to_owned())));
     assert!(matches!(read_log("nonsense\n"), Err(HistogramLogError::Line(0))));
     let damaged = FOREIGN.replace("HISTF", "HIXTF");

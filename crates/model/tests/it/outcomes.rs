@@ -27,22 +27,18 @@ fn enter(outcomes: &mut OutcomeCounts, event: Event) {
     match event {
         Event::Attempt => outcomes.count_attempt(),
         Event::Ok(code) => outcomes.count_ok(code),
-        Event::Status(code) => outcomes.count_refused_status(code),
-        Event::Assertion(code) => outcomes.count_failed_assertion(code),
+        Event::Status(code) => outcomes.count_failed_response(ErrorClass::Status, code),
+        Event::Assertion(code) => outcomes.count_failed_response(ErrorClass::Assertion, code),
         Event::Reset(code) => outcomes.count_reset_stream(code),
         Event::ResetHttp3(code) => outcomes.count_reset_http3_stream(code),
         Event::Failed(class) => outcomes.count_failed(class),
-        Event::Cancelled => outcomes.count_cancelled(),
-        Event::Unsent => outcomes.count_unsent(),
-        Event::Interim(code) => outcomes.count_interim(code),
-        Event::Retry => outcomes.count_retry(),
+        Event::Cancelled => outcomes.cancelled += 1,
+        Event::Unsent => outcomes.unsent += 1,
+        Event::Interim(code) => outcomes.interim_codes.count_status(code),
+        Event::Retry => outcomes.retries += 1,
         Event::Connect { works } => {
-            outcomes.connections.count_attempt();
-            if works {
-                outcomes.connections.count_opened()
-            } else {
-                outcomes.connections.count_failed()
-            }
+            outcomes.connections.tried += 1;
+            if works { outcomes.connections.opened += 1 } else { outcomes.connections.failed += 1 }
         }
         Event::Send { is_reused } => outcomes.connections.count_send(is_reused),
         Event::Bytes(count) => {
@@ -84,11 +80,11 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
 }
 
 fn outcomes_of(events: &[Event], in_flight: u64) -> OutcomeCounts {
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     for event in events {
         enter(&mut outcomes, *event);
     }
-    outcomes.close_counts(in_flight);
+    outcomes.in_flight = in_flight;
     outcomes
 }
 
@@ -132,13 +128,13 @@ fn any_single_lost_event_is_detected() {
 
 #[test]
 fn count_mismatches_are_reported_with_both_counts() {
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     (0..40).for_each(|_| outcomes.count_attempt());
     (0..20).for_each(|_| outcomes.count_ok(200));
     (0..19).for_each(|_| outcomes.count_failed(ErrorClass::EofInBody));
     // A failed status that is counted without its code.
     outcomes.count_failed(ErrorClass::Status);
-    outcomes.connections.count_attempt();
+    outcomes.connections.tried += 1;
     let messages: Vec<String> =
         outcomes.check_balance().unwrap_err().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -148,7 +144,7 @@ fn count_mismatches_are_reported_with_both_counts() {
             "count mismatch: 1 attempts to connect, 0 connections accounted for",
         ]
     );
-    outcomes.connections.count_failed();
+    outcomes.connections.failed += 1;
     outcomes.count_attempt();
     let message = outcomes.check_balance().unwrap_err()[0].to_string();
     assert_eq!(message, "count mismatch: 41 requests attempted, 40 requests accounted for");
@@ -159,11 +155,12 @@ fn merged_outcomes_equal_a_single_recording_in_any_grouping() {
     for seed in 0..50 {
         let (events, in_flight) = load(seed);
         let whole = outcomes_of(&events, in_flight);
-        let mut parts = [OutcomeCounts::new(), OutcomeCounts::new(), OutcomeCounts::new()];
+        let mut parts =
+            [OutcomeCounts::default(), OutcomeCounts::default(), OutcomeCounts::default()];
         for (place, event) in events.iter().enumerate() {
             enter(&mut parts[place % 3], *event);
         }
-        parts[1].close_counts(in_flight);
+        parts[1].in_flight = in_flight;
         let [a, b, c] = parts;
         let sum = |left: &OutcomeCounts, right: &OutcomeCounts| {
             let mut sum = left.clone();
@@ -184,7 +181,7 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
         let text = serde_json::to_string(&outcomes).unwrap();
         assert_eq!(serde_json::from_str::<OutcomeCounts>(&text).unwrap(), outcomes);
     }
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     outcomes.count_attempt();
     outcomes.count_failed(ErrorClass::ResetInBody);
     let text = serde_json::to_string(&outcomes).unwrap();
@@ -196,18 +193,18 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
 
 #[test]
 fn statuses_are_counted_by_code_and_by_class() {
-    let mut outcomes = OutcomeCounts::new();
+    let mut outcomes = OutcomeCounts::default();
     for code in [200, 200, 204, 404, 503, 999, 42] {
         outcomes.count_attempt();
         outcomes.count_ok(code);
     }
-    outcomes.count_interim(103);
-    let codes = outcomes.codes();
+    outcomes.interim_codes.count_status(103);
+    let codes = &outcomes.codes;
     assert_eq!((codes.count_of(200), codes.class_count(2), codes.class_count(5)), (2, 3, 1));
-    assert_eq!((codes.count_of(103), outcomes.interim_codes().count_of(103)), (0, 1));
-    assert_eq!((codes.count_outside(), codes.total()), (1, 7));
+    assert_eq!((codes.count_of(103), outcomes.interim_codes.count_of(103)), (0, 1));
+    assert_eq!((codes.outside, codes.total()), (1, 7));
     assert_eq!(outcomes.check_balance(), Ok(()));
     // Interim responses have codes below 200.
-    outcomes.count_interim(200);
+    outcomes.interim_codes.count_status(200);
     assert!(outcomes.check_balance().is_err());
 }

@@ -7,9 +7,10 @@ use crate::experiment::headline::variant_label;
 use crate::figure::{Uncertainty, decimal_place, format_number};
 use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
 use crate::unit::FigureScale;
-use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
+use speedwell_analysis::experiment::{GroupFindings, LatencyCurve};
 use speedwell_model::Case;
 use speedwell_model::experiment::{ChartSeries, ExperimentDesign, is_repetition, repeated_variant};
+use speedwell_model::load::latency::AB_PERCENTS;
 use speedwell_plot as plot;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -252,7 +253,7 @@ fn variant_order(experiment: &ExperimentDesign, name: &str) -> (usize, bool) {
 }
 
 fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesign) -> ReportTable {
-    let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
+    let medians = |curve: &&LatencyCurve| AB_PERCENTS.map(|percent| curve.median_at(percent));
     let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &times, None);
     let mut columns = vec![ReportColumn::machine("case"), ReportColumn::figure("percent", "%")];
@@ -260,7 +261,7 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
     columns.extend(
         curves.iter().map(|curve| ReportColumn::figure("shown", &*curve.variant).for_people()),
     );
-    let mut rows: Vec<ReportRow> = PERCENTS
+    let mut rows: Vec<ReportRow> = AB_PERCENTS
         .iter()
         .map(|percent| {
             let time_cell = |curve: &&LatencyCurve| {

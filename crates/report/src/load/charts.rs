@@ -163,7 +163,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     let milliseconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
     // Service times that are withheld elsewhere are not drawn either.
     let shown_loads = loads.iter().filter(|load| {
-        let service = load.times_of(TimedQuantity::Service, RequestGroup::Ok);
+        let service = load.times_of((TimedQuantity::Service, RequestGroup::Ok));
         service.is_none_or(|times| times.refusal.is_none())
     });
     let shown_loads: Vec<&LoadFindings<'_>> = shown_loads.collect();

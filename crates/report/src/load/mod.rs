@@ -239,8 +239,7 @@ fn concurrency_cell(load: &LoadFindings<'_>) -> ReportCell {
 
 /// Returns the mean of the load's principal times, unless this mean is withheld.
 fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
-    let (quantity, group) = load.principal_quantity();
-    let times = load.times_of(quantity, group)?;
+    let times = load.times_of(load.principal_quantity())?;
     times.refusal.is_none().then_some(times.mean_ns)
 }
 

@@ -77,7 +77,7 @@ pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let tables =
         [outcome_table(load, counts), status_table(load, counts)].map(ReportBlock::Table).into();
     let is_plain =
-        counts.succeeded() == counts.attempts() && counts.codes().nonzero_counts().count() == 1;
+        counts.succeeded() == counts.attempts() && counts.codes.nonzero_counts().count() == 1;
     if is_plain { vec![ReportBlock::appendix("Outcomes and statuses", tables)] } else { tables }
 }
 
@@ -92,15 +92,15 @@ fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable
 }
 
 fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
-    let (codes, interim) = (counts.codes(), counts.interim_codes());
+    let (codes, interim) = (&counts.codes, &counts.interim_codes);
     let total = codes.total();
     let row = |(code, count): (u16, u64)| CountRow::new(code, "response", count, total);
     let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).collect();
     let interim_row =
         |(code, count): (u16, u64)| CountRow::new(code, "before the response", count, total);
     rows.extend(interim.nonzero_counts().map(interim_row));
-    if codes.count_outside() > 0 {
-        rows.push(CountRow::new("other", "not of three digits", codes.count_outside(), total));
+    if codes.outside > 0 {
+        rows.push(CountRow::new("other", "not of three digits", codes.outside, total));
     }
     count_columns(load, ["status", "responses", "kind"], 0).build_table("statuses", &rows)
 }
@@ -166,7 +166,7 @@ pub(crate) const HIDDEN_QUANTITIES: [TimedQuantity; 2] =
 /// Builds the table that shows within which time each percentage of the requests was served.
 /// Returns `None` if nothing was timed.
 pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
-    let columns = TIMES.map(|(quantity, group, _, _)| load.times_of(quantity, group));
+    let columns = TIMES.map(|(quantity, group, _, _)| load.times_of((quantity, group)));
     columns.iter().flatten().next()?;
     let mut footnotes = TableFootnotes::default();
     let rows = PERCENTILES_PPM
@@ -292,7 +292,7 @@ pub fn main_times(load: &LoadFindings<'_>) -> Option<ReportTable> {
         (TimedQuantity::Response, RequestGroup::All, "response time"),
         (TimedQuantity::Service, RequestGroup::Ok, "service time"),
     ];
-    let times = |(quantity, group, name)| load.times_of(quantity, group).map(|times| (name, times));
+    let times = |(quantity, group, name)| Some((name, load.times_of((quantity, group))?));
     let rows: Vec<NamedTimes<'_>> = quantities.into_iter().filter_map(times).collect();
     (!rows.is_empty()).then(|| main_time_columns().build_table("main_times", &rows))
 }
@@ -330,7 +330,7 @@ pub fn request_counts(loads: &[&LoadFindings<'_>]) -> Vec<Fact> {
     };
     // Some tools do not report statuses.
     let answered = |counts: &OutcomeCounts| {
-        Some(counts.codes().total()).filter(|total| *total >= counts.succeeded())
+        Some(counts.codes.total()).filter(|total| *total >= counts.succeeded())
     };
     let sent =
         |counts: &OutcomeCounts| Some(counts.attempts().saturating_sub(counts.count_of("unsent")));

@@ -249,11 +249,11 @@ fn requests_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> String
         ),
         LoadRemark::Retried => format!(
             "{} sent again, because the server had just closed an idle connection.",
-            format_count(counts.retries() as usize, "request was", "requests were")
+            format_count(counts.retries as usize, "request was", "requests were")
         ),
         LoadRemark::Interim => format!(
             "{} preceded by an interim response (status 100 to 199), which is not counted.",
-            format_count(counts.interim_codes().total() as usize, "response was", "responses were")
+            format_count(counts.interim_codes.total() as usize, "response was", "responses were")
         ),
         _ => String::new(),
     }

@@ -522,20 +522,24 @@ fn request_row(row: &RequestRecord, kind: &str) -> String {
 /// each outcome. Only an open load has response times and lags.
 fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
-    let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
+    let (start_ns, length_ns) = (run.requested.warmup_ns, measured.elapsed_ns);
     let latency = &measured.totals.latency;
+    let row = |quantity: &str, part: &str, times| {
+        let tag = format!("{quantity}/{part}");
+        HistogramLogRow { tag, start_ns, length_ns, times }
+    };
     let mut rows = Vec::new();
     for (outcome, times) in latency.by_outcome() {
-        rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.service));
-        rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.first_byte));
+        rows.push(row("service", outcome.name(), &times.service));
+        rows.push(row("first-byte", outcome.name(), &times.first_byte));
     }
-    rows.push(HistogramLogRow::new("all", start, length, latency.connect_times()));
+    rows.push(row("connect", "all", latency.connect_times()));
     if let LoadLatency::Open(open) = latency {
         for (outcome, times) in open.requests.iter() {
-            rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.response));
+            rows.push(row("response", outcome.name(), &times.response));
         }
-        rows.push(HistogramLogRow::new("all", start, length, &open.lag));
-        rows.push(HistogramLogRow::new("all", start, length, &open.own_lag));
+        rows.push(row("lag", "all", &open.lag));
+        rows.push(row("own-lag", "all", &open.own_lag));
     }
     Ok(write_log(measured.began_epoch_ms, &rows)?)
 }

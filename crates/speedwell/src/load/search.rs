@@ -9,8 +9,8 @@ use crate::CommandStatus;
 use crate::options::{Concurrency, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
 use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
-use speedwell_analysis::load::{LoadFindings, NextRate, RateRules};
-use speedwell_analysis::scaling::{NextLevel, SaturationRules};
+use speedwell_analysis::load::{LoadFindings, RateRules};
+use speedwell_analysis::scaling::SaturationRules;
 use speedwell_engine::SearchRequest;
 use speedwell_engine::execution::load::{LoadRun, TargetUrl, stop_condition};
 use speedwell_machine::process;
@@ -85,10 +85,8 @@ impl LoadSearch<'_, '_, '_> {
             rules.first
         );
         self.visit_while(|runs| {
-            match analysis::load::next_level(&runs.iter().collect::<Vec<_>>(), &rules) {
-                NextLevel::Visit(level) => Some(f64::from(level)),
-                _ => None,
-            }
+            let runs: Vec<&LoadRun> = runs.iter().collect();
+            analysis::load::next_level(&runs, &rules).map(f64::from)
         })
     }
 
@@ -96,10 +94,7 @@ impl LoadSearch<'_, '_, '_> {
         let conditions = &self.request.args.fail_on;
         self.visit_while(|runs| {
             let runs: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
-            match analysis::load::next_rate(&runs, conditions, &RATE_RULES) {
-                NextRate::Try(rate) => Some(rate),
-                _ => None,
-            }
+            analysis::load::next_rate(&runs, conditions, &RATE_RULES)
         })
     }
 

@@ -77,7 +77,7 @@ impl OptionGenerator {
         let (has_request_file, is_verified) = (self.flag(), self.flag());
         LoadSpec {
             url: format!("http://127.0.0.1/{}", self.text()),
-            client: LoadClient::NAMES.choose(&mut self.0).unwrap().1,
+            client: *LoadClient::ALL.choose(&mut self.0).unwrap(),
             concurrency: self.maybe(OptionGenerator::count),
             rate: self.maybe(OptionGenerator::number),
             ramp: self.list(OptionGenerator::ramp),

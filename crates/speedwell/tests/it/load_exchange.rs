@@ -259,11 +259,13 @@ fn parts_of_one_load_add_up() {
 fn log(load: &LoadRun) -> String {
     let LoadLatency::Open(latency) = &load.measured.totals.latency else { panic!("an open load") };
     let mut rows = Vec::new();
+    let row = |tag: String, times| HistogramLogRow { tag, start_ns: 0, length_ns: S, times };
     for (outcome, times) in latency.requests.iter() {
-        rows.push(HistogramLogRow::new(outcome.name(), 0, S, &times.sent.service));
-        rows.push(HistogramLogRow::new(outcome.name(), 0, S, &times.response));
+        let tag = |quantity: &str| format!("{quantity}/{}", outcome.name());
+        rows.push(row(tag("service"), &times.sent.service));
+        rows.push(row(tag("response"), &times.response));
     }
-    rows.push(HistogramLogRow::new("all", 0, S, &latency.lag));
+    rows.push(row("lag/all".into(), &latency.lag));
     write_log(0, &rows).unwrap()
 }
 

@@ -80,7 +80,7 @@ pub fn follow_looks(
         };
         let test = test_blocks(seen);
         holds &= test.test_shifted(truth.ln()).two_sided_p() > look.p_limit;
-        let is_rejected = matches!(decision, LookDecision::Rejected { .. });
+        let is_rejected = decision == LookDecision::Rejected;
         is_below |= test.test_shifted(highest).lower <= 0.5 * look.p_limit;
         is_above |= test.test_shifted(lowest).upper <= 0.5 * look.p_limit;
         let is_within = look.is_last && !is_rejected && is_below && is_above;

@@ -182,7 +182,7 @@ fn noise_model(series: fn(&mut SimulationRandom, usize) -> Vec<f64>) -> NoiseMod
 
 /// Simulates cases that are measured to the end.
 fn simulate_cases(setting: &FamilySetting, change: f64, count: u64, place: u64) -> Vec<FamilyCase> {
-    let design = SequentialDesign::default();
+    let design = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0);
     let repeated = RepeatedP::new(&design);
     repeat_parallel(count, |repetition| {
         let mut random = SimulationRandom::new(place, repetition);
@@ -305,7 +305,7 @@ impl FamilyCell {
 /// Follows a family through the looks: returns which cases are called different in the end, and the
 /// total runs per side.
 fn follow_sequential(cases: &[FamilyCase], adjust: AdjustPValues) -> (Vec<bool>, f64) {
-    let design = SequentialDesign::default();
+    let design = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0);
     let mut family = ComparisonFamily::new(ALPHA, adjust);
     cases.iter().for_each(|_| {
         family.add_member();
@@ -326,7 +326,7 @@ fn follow_sequential(cases: &[FamilyCase], adjust: AdjustPValues) -> (Vec<bool>,
             }
         }
     }
-    (called_different(family.p_values(), adjust), runs)
+    (called_different(&family.p_values, adjust), runs)
 }
 
 fn follow_fixed(cases: &[FamilyCase], adjust: AdjustPValues) -> Vec<bool> {

@@ -29,7 +29,7 @@ pub struct RepetitionCounts {
 
 /// Runs all studies and prints their tables.
 pub fn run_sequential(check: &mut ToleranceCheck, repetitions: RepetitionCounts) {
-    let design = SequentialDesign::default();
+    let design = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0);
     let studies: Vec<NoiseStudy> = (1000u64..)
         .step_by(CHANGES.len())
         .zip(&MODELS)

@@ -137,7 +137,7 @@ fn search_all(kind: &NoiseKind, count: usize, repetitions: u64, seed: u64) -> Ve
         CleanResult {
             found: found(ChangeShape::Step),
             drifts: found(ChangeShape::Drift),
-            raised: walk.suspicion_count(),
+            raised: walk.raised,
         }
     })
 }

@@ -60,12 +60,9 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: PValueMethod) -> MannWhitney {
         PValueMethod::ExactTies => two_sided_with_ties(&ranks, n1, rank_sum),
         PValueMethod::Auto | PValueMethod::Asymptotic => None,
     };
-    match exact {
-        Some(p) => MannWhitney { u1, p, method: wanted },
-        None => {
-            MannWhitney { u1, p: asymptotic_p(u1, n1, n2, ties), method: PValueMethod::Asymptotic }
-        }
-    }
+    let asymptotic = || (asymptotic_p(u1, n1, n2, ties), PValueMethod::Asymptotic);
+    let (p, method) = exact.map_or_else(asymptotic, |p| (p, wanted));
+    MannWhitney { u1, p, method }
 }
 
 /// The smallest two-sided p-value that groups of these sizes can reach without ties: 2 / C(n, n1).

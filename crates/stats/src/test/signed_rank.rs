@@ -10,6 +10,7 @@
 use crate::distribution::normal;
 use crate::interval::Interval;
 use crate::test::TailProbabilities;
+use crate::test::stratified::shift_before;
 
 /// Maximum number of pairs for the exact distribution: 200 pairs take 4 million additions.
 const MAX_EXACT_PAIRS: usize = 200;
@@ -93,16 +94,9 @@ impl SignedRank {
         let steps = &self.averages;
         // The tails are the same for all shifts in the gap between two adjacent averages, and they
         // are monotone from gap to gap.
-        let gap = |index: usize| match (index.checked_sub(1), steps.get(index)) {
-            (None, _) => steps[0] - 1.0,
-            (Some(before), None) => steps[before] + 1.0,
-            (Some(before), Some(after)) => 0.5 * (steps[before] + after),
-        };
-        let gaps: Vec<usize> = (0..=steps.len()).collect();
-        let first_accepted =
-            gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).upper <= level);
-        let first_above =
-            gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).lower > level);
+        let gaps: Vec<f64> = (0..=steps.len()).map(|index| shift_before(steps, index)).collect();
+        let first_accepted = gaps.partition_point(|&gap| self.shifted(gap).upper <= level);
+        let first_above = gaps.partition_point(|&gap| self.shifted(gap).lower > level);
         let low = first_accepted.checked_sub(1).map(|before| steps[before]);
         let high = (first_above <= steps.len()).then(|| steps[first_above.max(1) - 1]);
         Interval { low: low.map_or(0.0, f64::exp), high: high.map_or(f64::INFINITY, f64::exp) }

@@ -55,7 +55,7 @@ impl StratifiedRank {
     /// Typical candidate value over typical baseline value: exp of the Hodges-Lehmann shift of the
     /// logarithms within blocks.
     pub fn ratio(&self) -> f64 {
-        self.blocks.log_ratio().exp()
+        estimate_shift(&self.blocks).exp()
     }
 
     /// Interval of the ratio: every ratio that this test would not reject at `confidence`, for
@@ -118,28 +118,12 @@ const INITIAL_BRACKET: f64 = 0.6;
 const MAX_BRACKET: f64 = 77.0;
 
 /// Width at which the search stops: a millionth of the finest measurable change.
-const FINE_RESOLUTION: f64 = 1e-12;
-
-/// Width at which the search stops when resampling: a ten-thousandth of a percent.
-const COARSE_RESOLUTION: f64 = 1e-6;
-
-impl RankedBlocks {
-    /// The shift of the candidate's logarithms.
-    pub(crate) fn log_ratio(&self) -> f64 {
-        estimate_shift(self, FINE_RESOLUTION)
-    }
-
-    /// Like [`RankedBlocks::log_ratio`], but to six decimals only, in half the time, for
-    /// resampling.
-    pub(crate) fn rough_log_ratio(&self) -> f64 {
-        estimate_shift(self, COARSE_RESOLUTION)
-    }
-}
+const RESOLUTION: f64 = 1e-12;
 
 /// The theta at which z is zero: the middle between the last positive and the first negative z.
-fn estimate_shift(blocks: &RankedBlocks, resolution: f64) -> f64 {
+fn estimate_shift(blocks: &RankedBlocks) -> f64 {
     let middle = |is_below: &dyn Fn(f64) -> bool| {
-        let (low, high) = bracket_crossing(resolution, |theta| is_below(blocks.z_score(theta)));
+        let (low, high) = bracket_crossing(|theta| is_below(blocks.z_score(theta)));
         0.5 * (low + high)
     };
     0.5 * (middle(&|z| z > 0.0) + middle(&|z| z >= 0.0))
@@ -157,8 +141,8 @@ fn shift_interval(blocks: &RankedBlocks, p_limit: f64) -> Interval {
     }
     // Each end is the outermost tried shift that was not rejected.
     Interval {
-        low: bracket_crossing(FINE_RESOLUTION, is_below).1,
-        high: bracket_crossing(FINE_RESOLUTION, |theta| !is_above(theta)).0,
+        low: bracket_crossing(is_below).1,
+        high: bracket_crossing(|theta| !is_above(theta)).0,
     }
 }
 
@@ -171,18 +155,8 @@ impl ShiftSteps {
         let mut steps: Vec<f64> = blocks.differences().collect();
         steps.sort_unstable_by(f64::total_cmp);
         // Merge differences that are equal up to rounding.
-        steps.dedup_by(|next, previous| *next - *previous <= FINE_RESOLUTION);
+        steps.dedup_by(|next, previous| *next - *previous <= RESOLUTION);
         ShiftSteps(steps)
-    }
-
-    /// Returns a shift between the step of this index and the one before it.
-    fn shift_before(&self, index: usize) -> f64 {
-        match (index.checked_sub(1), self.0.get(index)) {
-            (None, Some(next)) => next - 1.0,
-            (Some(last), Some(next)) => 0.5 * (self.0[last] + next),
-            (Some(last), None) => self.0[last] + 1.0,
-            (None, None) => 0.0,
-        }
     }
 
     /// Counts the gaps between steps that satisfy `is_first`. These gaps must precede all other
@@ -191,7 +165,7 @@ impl ShiftSteps {
         let (mut low, mut high) = (0, self.0.len() + 1);
         while low < high {
             let middle = low.midpoint(high);
-            if is_first(self.shift_before(middle)) {
+            if is_first(shift_before(&self.0, middle)) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -207,7 +181,7 @@ impl ShiftSteps {
         };
         // Exactly at a step, values are tied, and the test may still reject.
         let step = self.0[step];
-        if rejected(step) { step + FINE_RESOLUTION } else { step }
+        if rejected(step) { step + RESOLUTION } else { step }
     }
 
     /// The largest shift that is not `rejected`, given that all larger shifts are rejected.
@@ -216,7 +190,17 @@ impl ShiftSteps {
         let Some(&step) = accepted.checked_sub(1).and_then(|last| self.0.get(last)) else {
             return f64::INFINITY;
         };
-        if rejected(step) { step - FINE_RESOLUTION } else { step }
+        if rejected(step) { step - RESOLUTION } else { step }
+    }
+}
+
+/// Returns a shift between the step of this index and the one before it.
+pub(super) fn shift_before(steps: &[f64], index: usize) -> f64 {
+    match (index.checked_sub(1), steps.get(index)) {
+        (None, Some(next)) => next - 1.0,
+        (Some(last), Some(next)) => 0.5 * (steps[last] + next),
+        (Some(last), None) => steps[last] + 1.0,
+        (None, None) => 0.0,
     }
 }
 
@@ -225,7 +209,7 @@ impl ShiftSteps {
 ///
 /// Both ends are minus infinity if `is_below` is false for every theta, and plus infinity if it is
 /// true for every theta.
-fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f64) {
+fn bracket_crossing(is_below: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut low, mut high) = (-INITIAL_BRACKET, INITIAL_BRACKET);
     while !is_below(low) {
         if low < -MAX_BRACKET {
@@ -239,7 +223,7 @@ fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f6
         }
         (low, high) = (high, 2.0 * high);
     }
-    while high - low > resolution * high.abs().max(1.0) {
+    while high - low > RESOLUTION * high.abs().max(1.0) {
         let middle = low + 0.5 * (high - low);
         if is_below(middle) {
             low = middle;
@@ -302,7 +286,7 @@ impl BlockObservation {
 
 /// Logarithms of the observations that can be compared.
 #[derive(Debug, Clone)]
-pub(crate) struct RankedBlocks {
+struct RankedBlocks {
     baseline: Vec<BlockMember>,
     candidate: Vec<BlockMember>,
     sizes: Vec<BlockSize>,
@@ -332,7 +316,7 @@ struct BlockMember {
 }
 
 impl RankedBlocks {
-    pub(crate) fn new(observations: &[BlockObservation]) -> Result<RankedBlocks, StratifiedError> {
+    fn new(observations: &[BlockObservation]) -> Result<RankedBlocks, StratifiedError> {
         let is_invalid = |o: &BlockObservation| !(o.value.is_finite() && o.value > 0.0);
         if let Some(index) = observations.iter().position(is_invalid) {
             return Err(StratifiedError::NotPositive { index });
@@ -368,31 +352,6 @@ impl RankedBlocks {
         self.sizes.push(size);
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.sizes.len()
-    }
-
-    /// Returns the blocks at `picks`; a block picked twice counts as two.
-    pub(crate) fn resample_blocks(&self, picks: &[usize]) -> RankedBlocks {
-        let mut copy_blocks = vec![Vec::new(); self.sizes.len()];
-        for (copy_block, &pick) in picks.iter().enumerate() {
-            copy_blocks[pick].push(copy_block);
-        }
-        // All copies of a value take the place of the value, so the sides stay sorted.
-        let copies = |side: &[BlockMember]| {
-            let copies_of = |member: &BlockMember| {
-                let log = member.log;
-                copy_blocks[member.block].iter().map(move |&block| BlockMember { log, block })
-            };
-            side.iter().flat_map(copies_of).collect()
-        };
-        RankedBlocks {
-            baseline: copies(&self.baseline),
-            candidate: copies(&self.candidate),
-            sizes: picks.iter().map(|&pick| self.sizes[pick]).collect(),
-        }
-    }
-
     /// All differences between a logarithm of the candidate and a logarithm of the baseline.
     fn differences(&self) -> impl Iterator<Item = f64> {
         self.candidate.iter().flat_map(|c| self.baseline.iter().map(move |b| c.log - b.log))
@@ -423,7 +382,7 @@ impl RankedBlocks {
 
     /// The candidate's rank sum minus its mean, divided by its standard deviation; 0 when no
     /// arrangement changes the sum.
-    pub(crate) fn z_score(&self, theta: f64) -> f64 {
+    fn z_score(&self, theta: f64) -> f64 {
         let (excess, variance) = self.excess_and_variance(theta);
         if variance > 0.0 { excess / variance.sqrt() } else { 0.0 }
     }
@@ -654,8 +613,5 @@ fn combinations(n: usize, k: usize) -> f64 {
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    match b {
-        0 => a,
-        _ => greatest_common_divisor(b, a % b),
-    }
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }

@@ -101,7 +101,8 @@ pub struct ChangeDetector {
     next: usize,
     /// Largest number of points at any look so far.
     front: usize,
-    raised: usize,
+    /// Number of suspicions raised so far, including withdrawn ones.
+    pub raised: usize,
     borders: Vec<LevelBorder>,
     known: WalkCache,
 }
@@ -137,11 +138,6 @@ impl ChangeDetector {
                 }
             };
         }
-    }
-
-    /// Number of suspicions raised so far, including withdrawn ones.
-    pub fn suspicion_count(&self) -> usize {
-        self.raised
     }
 
     /// Returns a new border in the newest level if its evidence is enough for a suspicion.

@@ -60,7 +60,7 @@ impl RankScan {
         if count < 2 * MIN_SIDE {
             return None;
         }
-        let machines = &series.machines()[stretch.clone()];
+        let machines = &series.machines[stretch.clone()];
         let is_one_machine = machines.iter().all(|&machine| machine == machines[0]);
         self.rank_points(series, stretch, is_one_machine);
         let (mut sum, mut twelfths) = (0.0f64, 0.0);
@@ -101,7 +101,7 @@ impl RankScan {
 
     /// Computes ranks within machines, as deviations from their means.
     fn rank_points(&mut self, series: &TrendSeries, stretch: Range<usize>, is_one_machine: bool) {
-        let points = series.machines()[stretch.clone()].iter().zip(&series.logs()[stretch]);
+        let points = series.machines[stretch.clone()].iter().zip(&series.logs[stretch]);
         let numbered = points.zip(0u32..);
         self.order.clear();
         self.order.extend(numbered.map(|((&machine, &log), index)| (machine, log, index)));
@@ -208,7 +208,7 @@ pub(super) fn place_border(
     let loss = |size: f64| if size < limit { size * size / limit } else { 2.0 * size - limit };
     let total_loss = |border: usize| sizes(border).into_iter().map(loss).sum::<f64>();
     let possible = stretch.start + MIN_SIDE..=stretch.end.saturating_sub(MIN_SIDE);
-    let machines = series.machines();
+    let machines = &series.machines;
     let shares_machine = |border: usize| {
         let after = &machines[border..stretch.end];
         machines[stretch.start..border].iter().any(|machine| after.contains(machine))
@@ -228,14 +228,14 @@ fn level_centers(series: &TrendSeries, levels: Range<usize>, at: usize) -> Vec<f
     let center = |side: Range<usize>| {
         let medians: Vec<f64> =
             series.each_machine(side.clone()).map(|values| median(&values)).collect();
-        side.map(move |index| medians[series.machines()[index] as usize])
+        side.map(move |index| medians[series.machines[index] as usize])
     };
     center(levels.start..at).chain(center(at..levels.end)).collect()
 }
 
 /// Returns the distance of each point from its center.
 fn distances(series: &TrendSeries, levels: Range<usize>, centers: &[f64]) -> Vec<f64> {
-    series.logs()[levels].iter().zip(centers).map(|(log, center)| (log - center).abs()).collect()
+    series.logs[levels].iter().zip(centers).map(|(log, center)| (log - center).abs()).collect()
 }
 
 // Describes a change: whether it is a step or a slope, how large it is, and whether it can be told
@@ -268,10 +268,10 @@ pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usi
     if limit <= 0.0 {
         return ChangeShape::Step;
     }
-    let clipped = centers.iter().zip(&series.logs()[levels.clone()]);
+    let clipped = centers.iter().zip(&series.logs[levels.clone()]);
     let clipped: Vec<f64> =
         clipped.map(|(center, log)| center + (log - center).clamp(-limit, limit)).collect();
-    let machines = &series.machines()[levels.clone()];
+    let machines = &series.machines[levels.clone()];
     let step: Vec<f64> = levels.clone().map(|index| f64::from(u8::from(index >= at))).collect();
     let line: Vec<f64> = levels.clone().map(|index| index as f64).collect();
     let (step_residuals, line_residuals) =
@@ -355,7 +355,7 @@ pub(super) fn estimate_size(
 ///
 /// The result is an index into the points given to [`TrendSeries::new`].
 pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
-    let machines = series.machines();
+    let machines = &series.machines;
     let (mut old, mut new) = (vec![0; series.machine_count()], vec![0; series.machine_count()]);
     machines.iter().take(MAX_DISTANCE).for_each(|&machine| new[machine as usize] += 1);
     let is_foreign = |side: &[usize], other: &[usize]| {

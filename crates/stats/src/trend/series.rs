@@ -44,8 +44,9 @@ const LOG_OF_ZERO: f64 = -10_000.0;
 /// finite are left out.
 #[derive(Debug, Clone, Default)]
 pub struct TrendSeries {
-    logs: Vec<f64>,
-    machines: Vec<u32>,
+    pub(super) logs: Vec<f64>,
+    /// The machine of each point. Machines are numbered from 0 in the order of their first points.
+    pub(super) machines: Vec<u32>,
     positions: Vec<u32>,
     /// Index of each point among the points given to [`TrendSeries::new`].
     given_indexes: Vec<usize>,
@@ -96,18 +97,6 @@ impl TrendSeries {
         self.logs.is_empty()
     }
 
-    /// The first `count` points only.
-    #[must_use]
-    pub fn prefix(&self, count: usize) -> TrendSeries {
-        TrendSeries {
-            logs: self.logs[..count].to_vec(),
-            machines: self.machines[..count].to_vec(),
-            positions: self.positions[..count].to_vec(),
-            given_indexes: self.given_indexes[..count].to_vec(),
-            callers_machines: self.callers_machines.clone(),
-        }
-    }
-
     /// A hash of the searched data of the first `count` points.
     pub(super) fn digest(&self, count: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -117,15 +106,6 @@ impl TrendSeries {
             hasher.write_u64(u64::from(*machine) << 32 | u64::from(*position));
         }
         hasher.finish()
-    }
-
-    pub(super) fn logs(&self) -> &[f64] {
-        &self.logs
-    }
-
-    /// The machine of each point. Machines are numbered from 0 in the order of their first points.
-    pub(super) fn machines(&self) -> &[u32] {
-        &self.machines
     }
 
     pub(super) fn machine_count(&self) -> usize {
@@ -216,10 +196,10 @@ const FAR_DEVIATIONS: f64 = 4.0;
 /// The result is a hint to measure again, never an alarm: under heavy-tailed noise, it occurs for
 /// 30 in 1000 points.
 pub fn first_beyond(series: &TrendSeries) -> Option<f64> {
-    let (&machine, earlier) = series.machines().split_last()?;
-    let newest = series.logs()[earlier.len()];
+    let (&machine, earlier) = series.machines.split_last()?;
+    let newest = series.logs[earlier.len()];
     let same_machine =
-        series.logs().iter().zip(earlier).rev().filter(|(_, other)| **other == machine);
+        series.logs.iter().zip(earlier).rev().filter(|(_, other)| **other == machine);
     let recent: Vec<f64> = same_machine.take(RECENT_POINTS).map(|(&log, _)| log).collect();
     let is_beyond =
         recent.iter().all(|&log| log < newest) || recent.iter().all(|&log| log > newest);

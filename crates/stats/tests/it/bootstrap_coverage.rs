@@ -4,11 +4,10 @@ use crate::assert_close;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_stats::BlockObservation;
-use speedwell_stats::bootstrap::{
-    BootstrapOptions, geometric_mean, ratio_of_means, ratio_of_medians,
-};
+use speedwell_stats::bootstrap::{BootstrapOptions, ratio_of_means, ratio_of_medians};
 use speedwell_stats::distribution::normal;
-use speedwell_stats::test::StratifiedError;
+
+const OPTIONS: BootstrapOptions = BootstrapOptions { draws: 10_000, confidence: 0.95, seed: 0 };
 
 /// Blocks whose candidate is `ratio` times as slow, with noise of about 1%.
 fn suite_member(blocks: u32, ratio: f64) -> Vec<BlockObservation> {
@@ -37,10 +36,10 @@ fn the_ratio_of_means_is_exact_and_its_interval_as_wide_as_theory_says() {
     };
     let (a, var_a) = side(|o| o.side == speedwell_stats::BlockSide::Baseline);
     let (b, var_b) = side(|o| o.side == speedwell_stats::BlockSide::Candidate);
-    let estimate = ratio_of_means(&observations, &BootstrapOptions::default()).unwrap();
+    let estimate = ratio_of_means(&observations, &OPTIONS).unwrap();
     assert_close(estimate.ratio, b / a, 1e-14, "ratio");
     assert!(estimate.interval.contains(b / a));
-    assert_eq!(ratio_of_means(&observations, &BootstrapOptions::default()), Some(estimate));
+    assert_eq!(ratio_of_means(&observations, &OPTIONS), Some(estimate));
     // First order: relative variances of the two means add up; blocks here share no noise.
     let expected = 1.96 * b / a * ((var_a / (a * a) + var_b / (b * b)) / 32.0).sqrt();
     let half = estimate.interval.half_width();
@@ -50,40 +49,10 @@ fn the_ratio_of_means_is_exact_and_its_interval_as_wide_as_theory_says() {
 #[test]
 fn blocks_without_both_sides_do_not_affect_a_ratio() {
     let mut observations = suite_member(6, 1.0);
-    let before = ratio_of_means(&observations, &BootstrapOptions::default());
+    let before = ratio_of_means(&observations, &OPTIONS);
     observations.push(BlockObservation::baseline(1e9, 99));
-    assert_eq!(ratio_of_means(&observations, &BootstrapOptions::default()), before);
-    assert_eq!(ratio_of_means(&observations[24..], &BootstrapOptions::default()), None);
-}
-
-#[test]
-fn a_suite_is_as_fast_as_the_geometric_mean_of_its_members() {
-    let suite: Vec<_> = [0.8, 0.95, 1.0, 1.25].map(|ratio| suite_member(8, ratio)).to_vec();
-    let estimate = geometric_mean(&suite, &BootstrapOptions::default()).unwrap();
-    let plain = [0.8f64, 0.95, 1.0, 1.25].iter().product::<f64>().powf(0.25);
-    assert!((estimate.ratio / plain - 1.0).abs() < 0.005, "{estimate:?}");
-    // Members differ by tens of percent, so the interval must reflect that spread rather than 1%
-    // of noise.
-    let width = estimate.interval.high - estimate.interval.low;
-    assert!(estimate.interval.contains(plain) && (0.2..0.5).contains(&width), "{estimate:?}");
-}
-
-#[test]
-fn the_interval_of_a_suite_of_equal_members_reflects_only_noise() {
-    let suite = vec![suite_member(16, 1.02); 5];
-    let estimate = geometric_mean(&suite, &BootstrapOptions::default()).unwrap();
-    assert!(estimate.interval.low > 1.015 && estimate.interval.high < 1.025, "{estimate:?}");
-}
-
-#[test]
-fn a_member_that_cannot_be_compared_is_an_error() {
-    let no_member = geometric_mean(&[], &BootstrapOptions::default());
-    assert_eq!(no_member, Err(StratifiedError::NoBlock));
-    let one_sided = vec![suite_member(4, 1.0), vec![BlockObservation::baseline(1.0, 0)]];
-    assert_eq!(
-        geometric_mean(&one_sided, &BootstrapOptions::default()),
-        Err(StratifiedError::NoBlock)
-    );
+    assert_eq!(ratio_of_means(&observations, &OPTIONS), before);
+    assert_eq!(ratio_of_means(&observations[24..], &OPTIONS), None);
 }
 
 /// Blocks of four normally distributed values, as the differences of every two.
@@ -107,7 +76,7 @@ fn the_interval_of_a_ratio_of_medians_has_its_nominal_coverage() {
     let mut covered = 0;
     for seed in 0..repetitions {
         let (before, after) = (block_spreads(&mut dice, 2.0), block_spreads(&mut dice, 1.0));
-        let options = BootstrapOptions { draws: 400, seed, ..BootstrapOptions::default() };
+        let options = BootstrapOptions { draws: 400, seed, ..OPTIONS };
         let found = ratio_of_medians(&before, &after, &options).unwrap();
         covered += u32::from(found.interval.contains(0.5));
     }
@@ -115,7 +84,7 @@ fn the_interval_of_a_ratio_of_medians_has_its_nominal_coverage() {
     let share = f64::from(covered) / repetitions as f64;
     assert!((0.90..=1.0).contains(&share), "{share}");
     assert!(covered < repetitions as u32, "it is no interval that holds everything");
-    let none = ratio_of_medians(&[vec![0.0]], &[vec![1.0]], &BootstrapOptions::default());
+    let none = ratio_of_medians(&[vec![0.0]], &[vec![1.0]], &OPTIONS);
     assert_eq!(none, None, "nothing differed");
-    assert_eq!(ratio_of_medians(&[], &[vec![1.0]], &BootstrapOptions::default()), None);
+    assert_eq!(ratio_of_medians(&[], &[vec![1.0]], &OPTIONS), None);
 }

@@ -3,6 +3,7 @@
 use crate::assert_close;
 use speedwell_stats::BlockObservation;
 use speedwell_stats::sequential::{LookDecision, SequentialDesign, decide_at_look};
+use speedwell_stats::test::stratified_rank;
 
 /// Rounds to `digits` decimals.
 fn round_to(value: f64, digits: i32) -> f64 {
@@ -19,7 +20,7 @@ fn the_default_design_has_the_specified_limits() {
         (26, 0.03301, 0.02290, 2.275),
         (32, 0.05, 0.03401, 2.120),
     ];
-    let design = SequentialDesign::default();
+    let design = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0);
     assert_eq!(design.limits().len(), expected.len());
     for (look, (n, spent, p, z)) in design.limits().iter().zip(expected) {
         assert_eq!(look.n, n);
@@ -73,18 +74,18 @@ fn drifting_blocks(count: u32, ratio: f64) -> Vec<BlockObservation> {
 
 #[test]
 fn a_large_change_stops_at_the_first_look_with_the_repeated_interval() {
-    let look = SequentialDesign::default().look_at(8).unwrap();
-    let decision = decide_at_look(&drifting_blocks(4, 1.2), &look, 0.02).unwrap();
-    let LookDecision::Rejected { p, ratio, interval } = decision else {
-        panic!("{decision:?}");
-    };
-    assert!(p <= look.p_limit);
+    let look = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0).look_at(8).unwrap();
+    let observations = drifting_blocks(4, 1.2);
+    assert_eq!(decide_at_look(&observations, &look, 0.02), Ok(LookDecision::Rejected));
+    let test = stratified_rank(&observations).unwrap();
+    let (ratio, interval) = (test.ratio(), test.interval_at(look.p_limit));
+    assert!(test.p <= look.p_limit);
     assert!((ratio - 1.2).abs() < 0.02 && interval.contains(ratio) && interval.low > 1.0);
 }
 
 #[test]
 fn equal_sides_stop_as_equivalent_unless_delta_is_zero() {
-    let design = SequentialDesign::default();
+    let design = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0);
     let (observations, look) = (drifting_blocks(16, 1.0), design.look_at(32).unwrap());
     assert_eq!(decide_at_look(&observations, &look, 0.02), Ok(LookDecision::Equivalent));
     assert_eq!(decide_at_look(&observations, &look, 0.0), Ok(LookDecision::GoOn));
@@ -92,7 +93,7 @@ fn equal_sides_stop_as_equivalent_unless_delta_is_zero() {
 
 #[test]
 fn equal_sides_with_a_tiny_delta_continue_to_the_next_look() {
-    let look = SequentialDesign::default().look_at(8).unwrap();
+    let look = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0).look_at(8).unwrap();
     let observations = drifting_blocks(4, 1.0);
     let decision = decide_at_look(&observations, &look, 0.0005);
     assert_eq!(decision, Ok(LookDecision::GoOn));

@@ -8,7 +8,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_stats::saturation_search::{
-    ConcurrencyLevel, NextLevel, SaturationRules, add_visits, next_level, search_answer,
+    ConcurrencyLevel, SaturationRules, add_visits, next_level, search_answer,
 };
 
 struct ThroughputCurve {
@@ -72,7 +72,7 @@ fn run_search(
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut levels: Vec<ConcurrencyLevel> = Vec::new();
     let mut visits = 0;
-    while let NextLevel::Visit(concurrency) = next_level(&levels, rules) {
+    while let Some(concurrency) = next_level(&levels, rules) {
         let value = (curve.at)(f64::from(concurrency)) * (noise * draw_normal(&mut random)).exp();
         visits += 1;
         assert!(visits < 1000, "{} does not end", curve.name);

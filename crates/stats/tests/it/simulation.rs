@@ -30,7 +30,7 @@ const REPETITIONS: u64 = 110;
 
 /// Rejection rate of the default design over all models, and the mean number of runs.
 fn rejections_and_runs(change: f64) -> (f64, f64) {
-    let design = SequentialDesign::default();
+    let design = SequentialDesign::new(&[8, 14, 20, 26, 32], 0.05, 2.0);
     let courses = repeat_parallel(REPETITIONS, |repetition| {
         let model = &MODELS[repetition as usize % MODELS.len()];
         let mut random = SimulationRandom::new(7, repetition);

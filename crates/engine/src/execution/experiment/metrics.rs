@@ -117,7 +117,7 @@ fn add_target_cost(result: &LoadResult, ready_ns: u64, report: &mut RunReport) {
 /// Adds metrics that only the built-in generator provides.
 fn add_generator_metrics(load: &LoadRun, report: &mut RunReport) {
     let counts = &load.measured.totals.outcomes;
-    let bytes = counts.bytes.received as f64 / counts.codes().total() as f64;
+    let bytes = counts.bytes.received as f64 / counts.codes.total() as f64;
     let threads = &load.measured.threads;
     let busy = threads.iter().map(ThreadReport::busy_share).fold(0.0, f64::max);
     let max_requests = threads.iter().map(|thread| thread.most_requests).max();

@@ -106,7 +106,7 @@ impl LoadConnection {
         self.failures = 0;
         self.freed = ConnectionLag { since_ns: now_ns, own_lag_ns: 0 };
         let totals = core.recorder.totals_mut(self.is_warmup);
-        totals.outcomes.connections.count_opened();
+        totals.outcomes.connections.opened += 1;
         totals.latency.record_connect(now_ns - self.begun_ns);
         core.opening -= 1;
         core.open += 1;
@@ -120,7 +120,7 @@ impl LoadConnection {
 
     pub(super) fn fail_to_open(&mut self, class: ErrorClass, core: &mut WorkerCore) {
         let now_ns = core.clock.now_ns();
-        core.recorder.outcomes(self.is_warmup).connections.count_failed();
+        core.recorder.outcomes(self.is_warmup).connections.failed += 1;
         core.opening -= 1;
         self.drop_channel();
         match self.pending.take() {

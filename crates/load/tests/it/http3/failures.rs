@@ -36,14 +36,13 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
     let server = every_second(Then::Reset(Code::H3_INTERNAL_ERROR, false));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
-    let codes = measured.totals.outcomes.http3_reset_codes();
-    assert_eq!(codes.nonzero_counts().collect::<Vec<_>>(), [(0x102, 8)]);
+    let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
+    assert!(text.contains("\"h3_reset\":{\"258\":8}"), "{text}");
     assert_eq!(server.connections(), 1);
 
     let server = every_second(Then::Reset(Code::from(0x4242), true));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.reset", 8)]);
-    assert_eq!(measured.totals.outcomes.http3_reset_codes().unknown(), 8);
     let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
     assert!(text.contains("\"h3_reset_unknown\":8"), "{text}");
     let parsed: speedwell_model::load::outcomes::OutcomeCounts =
@@ -183,7 +182,7 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
     let server = every_second(Then::Answer(503, Bytes::new()));
     let measured = carry_out(&sixteen(&server));
     assert_eq!(rows(&measured), [("ok", 8), ("status", 8)]);
-    assert_eq!(measured.totals.outcomes.codes().count_of(503), 8);
+    assert_eq!(measured.totals.outcomes.codes.count_of(503), 8);
 
     let server = every_second(Then::Answer(200, Bytes::from_static(b"poor!")));
     for rule in [BodyRule::Contains(b"oo".to_vec()), BodyRule::Length(4)] {
@@ -210,7 +209,7 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
 fn early_hints_are_interim_and_a_missing_head_is_a_protocol_error() {
     let measured = carry_out(&sixteen(&every_second(Then::Hints)));
     assert_eq!(rows(&measured), [("ok", 16)]);
-    assert_eq!(measured.totals.outcomes.interim_codes().count_of(103), 8);
+    assert_eq!(measured.totals.outcomes.interim_codes.count_of(103), 8);
 
     let measured = carry_out(&sixteen(&every_second(Then::Nothing)));
     assert_eq!(rows(&measured), [("ok", 8), ("h3.protocol", 8)]);

@@ -41,7 +41,7 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         assert_eq!(measured.max_connections, 5);
         assert_eq!(measured.ok_in_time, 600);
         let outcomes = &measured.totals.outcomes;
-        assert_eq!(outcomes.codes().count_of(200), 600);
+        assert_eq!(outcomes.codes.count_of(200), 600);
         assert_eq!(outcomes.bytes.body, 600 * 4);
         assert_eq!((outcomes.connections.opened, outcomes.connections.sends), (5, 600));
         assert_eq!(outcomes.connections.first_sends, 5);

@@ -1,7 +1,7 @@
 //! Writes and reads recorded times as an HdrHistogram interval log (format 1.3: V2 payload, deflate,
 //! base64), which other programs can also read and write.
 
-use super::{TimeDistribution, TimeQuantity};
+use super::TimeDistribution;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -9,7 +9,6 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer as Payload, V2DeflateSerializer};
-use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Divisor of the maximum in each line of a log. It converts nanoseconds to milliseconds.
@@ -42,35 +41,17 @@ pub enum HistogramLogError {
     },
 }
 
-/// A line to write.
+/// A line to write: the times of an interval.
 #[derive(Debug)]
 pub struct HistogramLogRow<'a> {
-    tag: String,
-    start_ns: u64,
-    length_ns: u64,
-    histogram: Cow<'a, Histogram<u64>>,
-    beyond: u64,
-    lower_bounds: u64,
-}
-
-impl<'a> HistogramLogRow<'a> {
-    /// The times of an interval that starts `start_ns` after the start of the load. `part` names
-    /// the subset of requests, such as an outcome.
-    pub fn new<K: TimeQuantity>(
-        part: &str,
-        start_ns: u64,
-        length_ns: u64,
-        times: &'a TimeDistribution<K>,
-    ) -> HistogramLogRow<'a> {
-        HistogramLogRow {
-            tag: format!("{}/{part}", K::NAME),
-            start_ns,
-            length_ns,
-            histogram: times.to_histogram(),
-            beyond: times.count_beyond_range(),
-            lower_bounds: times.lower_bounds(),
-        }
-    }
+    /// The quantity and the subset of requests, as in `service/ok`.
+    pub tag: String,
+    /// Start of the interval, after the start of the load.
+    pub start_ns: u64,
+    /// Length of the interval.
+    pub length_ns: u64,
+    /// The times.
+    pub times: &'a TimeDistribution,
 }
 
 /// Writes the log of a load that started `epoch_ms` milliseconds after the Unix epoch. What the
@@ -92,17 +73,18 @@ pub fn write_log(epoch_ms: u64, rows: &[HistogramLogRow]) -> Result<String, Hist
         .map_err(|error| failed("", error.to_string()))?;
     for row in rows {
         let tag = Tag::new(&row.tag).ok_or_else(|| HistogramLogError::Tag(row.tag.clone()))?;
-        if row.beyond + row.lower_bounds > 0 {
+        let (beyond, lower_bounds) = (row.times.count_beyond_range(), row.times.lower_bounds());
+        if beyond + lower_bounds > 0 {
             let remark = format!(
-                "[{}: {} values above 1 h are not in the histogram; {} values are lower bounds]",
-                row.tag, row.beyond, row.lower_bounds
+                "[{}: {beyond} values above 1 h are not in the histogram; {lower_bounds} values are lower bounds]",
+                row.tag
             );
             writer.write_comment(&remark).map_err(|error| failed(&row.tag, error.to_string()))?;
         }
         let (start, length) =
             (Duration::from_nanos(row.start_ns), Duration::from_nanos(row.length_ns));
         writer
-            .write_histogram(&row.histogram, start, length, Some(tag))
+            .write_histogram(&row.times.to_histogram(), start, length, Some(tag))
             .map_err(|error| failed(&row.tag, error.to_string()))?;
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
@@ -124,8 +106,8 @@ pub struct LoggedHistogram {
 impl LoggedHistogram {
     /// Returns the values at the resolution of their bins, so even the mean is not exact. The
     /// caller must know which quantity was logged. Values above an hour count as beyond the range.
-    pub fn to_distribution<K: TimeQuantity>(&self) -> TimeDistribution<K> {
-        let mut times = TimeDistribution::new();
+    pub fn to_distribution(&self) -> TimeDistribution {
+        let mut times = TimeDistribution::default();
         for bin in self.histogram.iter_recorded() {
             let middle_ns = self.histogram.median_equivalent(bin.value_iterated_to());
             times.record_n(middle_ns, bin.count_at_value());

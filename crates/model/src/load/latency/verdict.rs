@@ -1,7 +1,7 @@
 //! Judges how far the latency of a load can be trusted: whether the load was delivered as requested,
 //! and whether the generator kept up. Start at [`OpenVerdict`].
 
-use super::{OpenLatency, OpenTimes, PunctualTime, ServiceTime, TimeDistribution, TimeQuantile};
+use super::{OpenLatency, OpenTimes, TimeDistribution, TimeQuantile};
 
 // The true response time lies between two bounds: the time since the intended start, and the same
 // time minus the generator's own lag.
@@ -38,7 +38,7 @@ pub enum TimeRefusal {
 
 impl OpenTimes {
     /// The lower bounds of the response times; `None` if lag was not recorded for every request.
-    pub fn lower_bounds(&self) -> Option<&TimeDistribution<PunctualTime>> {
+    pub fn lower_bounds(&self) -> Option<&TimeDistribution> {
         let is_kept = self.punctual.count() == self.response.count();
         is_kept.then_some(&self.punctual)
     }
@@ -65,7 +65,7 @@ impl OpenTimes {
 
     /// Same as [`OpenTimes::quantile_refusals`] for the mean.
     pub fn mean_refusal(&self, verdict: &OpenVerdict) -> Option<TimeRefusal> {
-        let is_too_wide = |low: &TimeDistribution<PunctualTime>| {
+        let is_too_wide = |low: &TimeDistribution| {
             let high_ns = self.response.mean_ns().unwrap_or(0.0);
             is_range_too_wide(low.mean_ns().unwrap_or(0.0), high_ns)
         };
@@ -112,10 +112,7 @@ const TAIL_PPM: u32 = 990_000;
 
 /// Mean number of requests in flight: the sum of the service times divided by the duration
 /// (Little's law, 1961). `None` if the duration is zero.
-pub fn effective_concurrency(
-    service: &TimeDistribution<ServiceTime>,
-    elapsed_ns: u64,
-) -> Option<f64> {
+pub fn effective_concurrency(service: &TimeDistribution, elapsed_ns: u64) -> Option<f64> {
     (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
 }
 
@@ -124,29 +121,10 @@ pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
     effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
 }
 
-/// How many requests were due, and how many were sent, by the end of the schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AchievedCounts {
-    /// Due according to the schedule.
-    pub due: u64,
-    /// Sent before the end, on time or late.
-    pub sent: u64,
-}
-
-impl AchievedCounts {
-    /// The fraction of the due requests that was sent; 1 if none was due.
-    pub fn sent_share(self) -> f64 {
-        match self.due {
-            0 => 1.0,
-            due => self.sent as f64 / due as f64,
-        }
-    }
-}
-
 /// Assessment of an open load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenVerdict {
-    /// Fraction of the due requests that was sent.
+    /// Fraction of the due requests that was sent; 1 if none was due.
     pub achieved: f64,
     /// 99th percentile of the generator's own lag, in nanoseconds.
     pub own_lag_p99_ns: u64,
@@ -155,14 +133,15 @@ pub struct OpenVerdict {
 }
 
 impl OpenVerdict {
-    /// Assesses a load.
-    pub fn assess(latency: &OpenLatency, achieved: AchievedCounts) -> OpenVerdict {
+    /// Assesses a load of which `due` requests were due by the end of the schedule, and `sent` of
+    /// them were sent before the end, on time or late.
+    pub fn assess(latency: &OpenLatency, due: u64, sent: u64) -> OpenVerdict {
         let response = latency.requests.merge_all().response;
         let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
         let own = latency.own_lag.quantile(TAIL_PPM).map_or(0, |value| value.ns);
         let allowed_ns = (p99_ns as f64 * MAX_LAG_SHARE) as u64;
         OpenVerdict {
-            achieved: achieved.sent_share(),
+            achieved: if due == 0 { 1.0 } else { sent as f64 / due as f64 },
             own_lag_p99_ns: own,
             own_lag_limit_ns: allowed_ns.max(TOLERATED_LAG_NS),
         }
@@ -176,11 +155,6 @@ impl OpenVerdict {
     /// Whether too few of the due requests were sent. The latency of the others is unknown.
     pub fn is_rate_missed(&self) -> bool {
         self.achieved < MIN_ACHIEVED_SHARE
-    }
-
-    /// Whether the tail of the response time can be reported.
-    pub fn allows_tail(&self) -> bool {
-        !self.is_generator_limited() && !self.is_rate_missed()
     }
 }
 

@@ -1,170 +1,114 @@
 //! Defines the classes of request failures and their stable names.
 
-/// Why a request failed. A class has a name such as `connect.timeout`. The part before the dot is
-/// the category of the failure. The part after the dot distinguishes failures of the same category.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ErrorClass {
+/// Defines the classes, each with its name and its description, as a sentence fragment.
+macro_rules! error_classes {
+    ($($(#[$text:meta])* $class:ident = $name:literal: $description:literal;)+) => {
+        /// Why a request failed. A class has a name such as `connect.timeout`. The part before the
+        /// dot is the category of the failure. The part after the dot distinguishes failures of the
+        /// same category.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ErrorClass {
+            $($(#[$text])* $class,)+
+        }
+
+        /// Name and description of each class, in enum order.
+        const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] =
+            [$((ErrorClass::$class, $name, $description)),+];
+    };
+}
+
+error_classes! {
     /// The server name could not be resolved.
-    Dns,
+    Dns = "dns": "the server's name could not be resolved";
     /// The server refused the connection, or connecting failed for a reason without a class of
     /// its own.
-    ConnectRefused,
+    ConnectRefused = "connect.refused": "the server refused the connection";
     /// The operating system gave up connecting or, with HTTP/3, the server did not respond.
-    ConnectTimeout,
+    ConnectTimeout = "connect.timeout": "the operating system gave up connecting";
     /// There is no route to the server's address.
-    ConnectUnreachable,
+    ConnectUnreachable = "connect.unreachable": "the server's address is unreachable";
     /// No local port or file descriptor was available.
-    ConnectNoPort,
+    ConnectNoPort = "connect.no-port": "no local port or file descriptor was free for a connection";
     /// The TLS handshake failed.
-    TlsHandshake,
+    TlsHandshake = "tls.handshake": "the TLS handshake failed";
     /// The server's certificate could not be verified.
-    TlsVerify,
+    TlsVerify = "tls.verify": "the server's certificate could not be verified";
     /// The TLS handshake (ALPN) did not select the protocol of the load.
-    TlsAlpn,
+    TlsAlpn = "tls.alpn": "the server did not accept the protocol";
     /// TLS failed after the handshake.
-    TlsRecord,
+    TlsRecord = "tls.record": "TLS failed after the handshake";
     /// The connection was closed without the close_notify of TLS, and only the close of the
     /// connection marked the end of the body. An attacker may have truncated the body (RFC 8446,
     /// section 6.1).
-    TlsTruncated,
+    TlsTruncated = "tls.truncated": "the response was cut off without a TLS close_notify";
     /// The request could not be written.
-    Send,
+    Send = "send": "the request could not be written";
     /// The server reset the connection before the response.
-    ResetBeforeFirstByte,
+    ResetBeforeFirstByte = "reset.before-first-byte":
+        "the server reset the connection before it responded";
     /// The server reset the connection within the response head.
-    ResetInHead,
+    ResetInHead = "reset.in-head": "the server reset the connection during the response head";
     /// The server reset the connection within the response body.
-    ResetInBody,
+    ResetInBody = "reset.in-body": "the server reset the connection during the response body";
     /// The server closed a new connection without a response.
-    EofFirst,
+    EofFirst = "eof.first": "the server closed a new connection without a response";
     /// The server closed a reused connection without a response, usually because the request
     /// arrived just as the server closed the idle connection.
-    EofStale,
+    EofStale = "eof.stale": "the server closed a reused connection without a response";
     /// The server closed the connection within the response head.
-    EofInHead,
+    EofInHead = "eof.in-head": "the server closed the connection during the response head";
     /// The server closed the connection within the response body.
-    EofInBody,
+    EofInBody = "eof.in-body": "the server closed the connection during the response body";
     /// The response does not start with an HTTP status line, or it switches to another protocol
     /// (101).
-    ProtocolStatusLine,
+    ProtocolStatusLine = "protocol.status-line":
+        "the response does not begin with an HTTP status line, or switches to another protocol (101)";
     /// The response has a malformed header, or its head is too large.
-    ProtocolHeader,
+    ProtocolHeader = "protocol.header":
+        "the response has a malformed header, or a head of more than 64 KiB or 1000 fields";
     /// The response announces two different lengths.
-    ProtocolLength,
+    ProtocolLength = "protocol.length": "the response states two different lengths";
     /// The response has a malformed chunk.
-    ProtocolChunk,
+    ProtocolChunk = "protocol.chunk": "the response has a malformed chunk";
     /// Extra bytes followed the response.
-    ProtocolExtraBytes,
+    ProtocolExtraBytes = "protocol.extra-bytes": "bytes followed the end of the response";
     /// The response arrived before its request was sent.
-    ProtocolEarly,
+    ProtocolEarly = "protocol.early": "a response arrived before its request was sent";
     /// Connecting exceeded the timeout.
-    TimeoutConnect,
+    TimeoutConnect = "timeout.connect": "the connection was not established within the timeout";
     /// The first byte of the response did not arrive within the timeout.
-    TimeoutFirstByte,
+    TimeoutFirstByte = "timeout.first-byte":
+        "the first byte of the response did not arrive within the timeout";
     /// The response was not complete within the timeout.
-    TimeoutTotal,
+    TimeoutTotal = "timeout.total": "the response was not complete within the timeout";
     /// The server closed the HTTP/2 connection.
-    H2GoAway,
+    H2GoAway = "h2.goaway": "the server closed the HTTP/2 connection";
     /// The server reset the HTTP/2 stream.
-    H2Reset,
+    H2Reset = "h2.rst-stream": "the server reset the HTTP/2 stream";
     /// The server refused the HTTP/2 stream.
-    H2Refused,
+    H2Refused = "h2.refused": "the server refused the HTTP/2 stream";
     /// The timeout expired while the request waited for an HTTP/2 flow control window.
-    H2FlowStall,
+    H2FlowStall = "h2.flow-stall": "HTTP/2 flow control stalled";
     /// The server flooded the connection with header blocks or control frames.
-    H2Flood,
+    H2Flood = "h2.flood":
+        "the server flooded the HTTP/2 connection with header blocks or control frames";
     /// The server violated HTTP/2.
-    H2Protocol,
+    H2Protocol = "h2.protocol": "the server violated HTTP/2";
     /// The server closed the HTTP/3 connection.
-    H3GoAway,
+    H3GoAway = "h3.goaway": "the server closed the HTTP/3 connection";
     /// The server reset the HTTP/3 stream.
-    H3Reset,
+    H3Reset = "h3.reset": "the server reset the HTTP/3 stream";
     /// The server refused the HTTP/3 stream.
-    H3Refused,
+    H3Refused = "h3.refused": "the server refused the HTTP/3 stream";
     /// The idle timeout of the HTTP/3 connection expired.
-    H3Idle,
+    H3Idle = "h3.idle": "the HTTP/3 connection was idle for too long";
     /// The server violated HTTP/3 or QUIC.
-    H3Protocol,
+    H3Protocol = "h3.protocol": "the server violated HTTP/3 or QUIC";
     /// The status code counts as a failure.
-    Status,
+    Status = "status": "the response status counts as failure";
     /// The response is not the expected one.
-    Assertion,
+    Assertion = "assertion": "the response is not the expected one";
 }
-
-/// Name and description of each class, in enum order.
-const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = {
-    use ErrorClass::*;
-    [
-        (Dns, "dns", "the server's name could not be resolved"),
-        (ConnectRefused, "connect.refused", "the server refused the connection"),
-        (ConnectTimeout, "connect.timeout", "the operating system gave up connecting"),
-        (ConnectUnreachable, "connect.unreachable", "the server's address is unreachable"),
-        (
-            ConnectNoPort,
-            "connect.no-port",
-            "no local port or file descriptor was free for a connection",
-        ),
-        (TlsHandshake, "tls.handshake", "the TLS handshake failed"),
-        (TlsVerify, "tls.verify", "the server's certificate could not be verified"),
-        (TlsAlpn, "tls.alpn", "the server did not accept the protocol"),
-        (TlsRecord, "tls.record", "TLS failed after the handshake"),
-        (TlsTruncated, "tls.truncated", "the response was cut off without a TLS close_notify"),
-        (Send, "send", "the request could not be written"),
-        (
-            ResetBeforeFirstByte,
-            "reset.before-first-byte",
-            "the server reset the connection before it responded",
-        ),
-        (ResetInHead, "reset.in-head", "the server reset the connection during the response head"),
-        (ResetInBody, "reset.in-body", "the server reset the connection during the response body"),
-        (EofFirst, "eof.first", "the server closed a new connection without a response"),
-        (EofStale, "eof.stale", "the server closed a reused connection without a response"),
-        (EofInHead, "eof.in-head", "the server closed the connection during the response head"),
-        (EofInBody, "eof.in-body", "the server closed the connection during the response body"),
-        (
-            ProtocolStatusLine,
-            "protocol.status-line",
-            "the response does not begin with an HTTP status line, or switches to another protocol (101)",
-        ),
-        (
-            ProtocolHeader,
-            "protocol.header",
-            "the response has a malformed header, or a head of more than 64 KiB or 1000 fields",
-        ),
-        (ProtocolLength, "protocol.length", "the response states two different lengths"),
-        (ProtocolChunk, "protocol.chunk", "the response has a malformed chunk"),
-        (ProtocolExtraBytes, "protocol.extra-bytes", "bytes followed the end of the response"),
-        (ProtocolEarly, "protocol.early", "a response arrived before its request was sent"),
-        (
-            TimeoutConnect,
-            "timeout.connect",
-            "the connection was not established within the timeout",
-        ),
-        (
-            TimeoutFirstByte,
-            "timeout.first-byte",
-            "the first byte of the response did not arrive within the timeout",
-        ),
-        (TimeoutTotal, "timeout.total", "the response was not complete within the timeout"),
-        (H2GoAway, "h2.goaway", "the server closed the HTTP/2 connection"),
-        (H2Reset, "h2.rst-stream", "the server reset the HTTP/2 stream"),
-        (H2Refused, "h2.refused", "the server refused the HTTP/2 stream"),
-        (H2FlowStall, "h2.flow-stall", "HTTP/2 flow control stalled"),
-        (
-            H2Flood,
-            "h2.flood",
-            "the server flooded the HTTP/2 connection with header blocks or control frames",
-        ),
-        (H2Protocol, "h2.protocol", "the server violated HTTP/2"),
-        (H3GoAway, "h3.goaway", "the server closed the HTTP/3 connection"),
-        (H3Reset, "h3.reset", "the server reset the HTTP/3 stream"),
-        (H3Refused, "h3.refused", "the server refused the HTTP/3 stream"),
-        (H3Idle, "h3.idle", "the HTTP/3 connection was idle for too long"),
-        (H3Protocol, "h3.protocol", "the server violated HTTP/3 or QUIC"),
-        (Status, "status", "the response status counts as failure"),
-        (Assertion, "assertion", "the response is not the expected one"),
-    ]
-};
 
 impl ErrorClass {
     /// Number of classes.

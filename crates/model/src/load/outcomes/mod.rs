@@ -6,10 +6,8 @@
 //! the failures.
 
 mod error_class;
-mod responses;
 
 pub use error_class::ErrorClass;
-pub use responses::ResponseStats;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,21 +23,36 @@ pub struct WireBytes {
     pub body: u64,
 }
 
-/// Number of requests by outcome, for one thread, one generator or a whole load.
+/// Number of requests by outcome, for one thread, one generator or a whole load. Files name the
+/// error classes and codes that occurred.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "StoredOutcomes", try_from = "StoredOutcomes")]
 pub struct OutcomeCounts {
     attempted: u64,
     ok: u64,
     errors: ErrorCounts,
-    cancelled: u64,
-    unsent: u64,
-    in_flight: u64,
-    retries: u64,
-    codes: StatusCounts,
-    interim: StatusCounts,
-    resets: ResetCodes,
-    resets_of_http3: Http3ResetCodes,
+    /// Requests in flight when the load ended. The number must come from the connections. If it
+    /// came from these counts, they would be checked against themselves.
+    pub in_flight: u64,
+    /// Requests that the client cancelled, for example after Ctrl-C.
+    pub cancelled: u64,
+    /// Requests that were due but not sent when the load ended.
+    pub unsent: u64,
+    /// Retries. The attempts do not include them.
+    pub retries: u64,
+    /// Status codes of complete responses.
+    #[serde(rename = "status")]
+    pub codes: StatusCounts,
+    /// Status codes of interim responses, from 100 to 199.
+    #[serde(rename = "interim")]
+    pub interim_codes: StatusCounts,
+    h2_reset: ResetCodes,
+    /// HTTP/2 streams that were reset with a code that the protocol does not define.
+    h2_reset_unknown: u64,
+    /// Absent from the file if no HTTP/3 stream was reset.
+    #[serde(default, skip_serializing_if = "crate::session::is_default")]
+    h3_reset: Http3ResetCodes,
+    #[serde(default, skip_serializing_if = "crate::session::is_default")]
+    h3_reset_unknown: u64,
     /// Counts of connections, and of the requests sent on new and on reused connections.
     pub connections: ConnectionCounts,
     /// Bytes on the wire.
@@ -47,7 +60,8 @@ pub struct OutcomeCounts {
 }
 
 /// Number of failures by class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "BTreeMap<String, u64>", try_from = "BTreeMap<String, u64>")]
 struct ErrorCounts([u64; ErrorClass::COUNT]);
 
 impl Default for ErrorCounts {
@@ -56,12 +70,28 @@ impl Default for ErrorCounts {
     }
 }
 
-impl OutcomeCounts {
-    /// Creates empty counts.
-    pub fn new() -> OutcomeCounts {
-        OutcomeCounts::default()
+impl From<ErrorCounts> for BTreeMap<String, u64> {
+    fn from(errors: ErrorCounts) -> BTreeMap<String, u64> {
+        let counts = ErrorClass::all_classes().zip(errors.0).filter(|(_, count)| *count > 0);
+        counts.map(|(class, count)| (class.name().to_owned(), count)).collect()
     }
+}
 
+impl TryFrom<BTreeMap<String, u64>> for ErrorCounts {
+    type Error = String;
+
+    fn try_from(stored: BTreeMap<String, u64>) -> Result<ErrorCounts, String> {
+        let mut errors = ErrorCounts::default();
+        for (name, count) in stored {
+            let class = ErrorClass::from_name(&name)
+                .ok_or_else(|| format!("unknown error class '{name}'"))?;
+            errors.0[class.index()] = count;
+        }
+        Ok(errors)
+    }
+}
+
+impl OutcomeCounts {
     /// Counts a request that is due. Later, one of the methods below must count its outcome.
     pub fn count_attempt(&mut self) {
         self.attempted += 1;
@@ -73,29 +103,25 @@ impl OutcomeCounts {
         self.codes.count_status(code);
     }
 
-    /// Counts a complete response whose status is a failure.
-    pub fn count_refused_status(&mut self, code: u16) {
-        self.errors.0[ErrorClass::Status.index()] += 1;
-        self.codes.count_status(code);
-    }
-
-    /// Counts a complete response with this status that is not the expected response.
-    pub fn count_failed_assertion(&mut self, code: u16) {
-        self.errors.0[ErrorClass::Assertion.index()] += 1;
+    /// Counts a complete response with this status that is a failure: of the class `Status`, or of
+    /// the class `Assertion` if it is not the expected response.
+    pub fn count_failed_response(&mut self, class: ErrorClass, code: u16) {
+        self.count_failed(class);
         self.codes.count_status(code);
     }
 
     /// Counts an HTTP/2 stream that the server reset with this code (RFC 9113, section 7).
     pub fn count_reset_stream(&mut self, code: u32) {
-        self.errors.0[ErrorClass::H2Reset.index()] += 1;
-        self.resets.count_reset(code);
+        self.count_failed(ErrorClass::H2Reset);
+        *self.h2_reset.counter(code).unwrap_or(&mut self.h2_reset_unknown) += 1;
     }
 
     /// Counts an HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
     pub fn count_reset_http3_stream(&mut self, code: u64) {
-        self.errors.0[ErrorClass::H3Reset.index()] += 1;
+        self.count_failed(ErrorClass::H3Reset);
         // HTTP/3 codes have up to 62 bits. A code that exceeds 32 bits is counted as unknown.
-        self.resets_of_http3.count_reset(u32::try_from(code).unwrap_or(u32::MAX));
+        let counter = self.h3_reset.counter(u32::try_from(code).unwrap_or(u32::MAX));
+        *counter.unwrap_or(&mut self.h3_reset_unknown) += 1;
     }
 
     /// Counts a request that failed without a complete response. The classes `Status`, `Assertion`,
@@ -104,32 +130,6 @@ impl OutcomeCounts {
     /// mistake.
     pub fn count_failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
-    }
-
-    /// Counts a request that the client cancelled, for example after Ctrl-C.
-    pub fn count_cancelled(&mut self) {
-        self.cancelled += 1;
-    }
-
-    /// Counts a request that was due but not sent when the load ended.
-    pub fn count_unsent(&mut self) {
-        self.unsent += 1;
-    }
-
-    /// Counts a retry. The attempts do not include retries.
-    pub fn count_retry(&mut self) {
-        self.retries += 1;
-    }
-
-    /// Counts an interim response, with a status of 100 to 199.
-    pub fn count_interim(&mut self, code: u16) {
-        self.interim.count_status(code);
-    }
-
-    /// Completes the counts with the number of requests in flight. The number must come from the
-    /// connections. If it came from these counts, they would be checked against themselves.
-    pub fn close_counts(&mut self, in_flight: u64) {
-        self.in_flight = in_flight;
     }
 
     /// Number of requests that were due.
@@ -152,31 +152,6 @@ impl OutcomeCounts {
         self.errors.0.iter().sum()
     }
 
-    /// Number of retries.
-    pub fn retries(&self) -> u64 {
-        self.retries
-    }
-
-    /// Status codes of complete responses.
-    pub fn codes(&self) -> &StatusCounts {
-        &self.codes
-    }
-
-    /// Status codes of interim responses.
-    pub fn interim_codes(&self) -> &StatusCounts {
-        &self.interim
-    }
-
-    /// Codes of reset HTTP/2 streams.
-    pub fn reset_codes(&self) -> &ResetCodes {
-        &self.resets
-    }
-
-    /// Codes of reset HTTP/3 streams.
-    pub fn http3_reset_codes(&self) -> &Http3ResetCodes {
-        &self.resets_of_http3
-    }
-
     /// Adds the counts of another thread or process.
     pub fn merge(&mut self, other: &OutcomeCounts) {
         self.attempted += other.attempted;
@@ -187,9 +162,11 @@ impl OutcomeCounts {
         self.in_flight += other.in_flight;
         self.retries += other.retries;
         self.codes.merge(&other.codes);
-        self.interim.merge(&other.interim);
-        self.resets.merge(&other.resets);
-        self.resets_of_http3.merge(&other.resets_of_http3);
+        self.interim_codes.merge(&other.interim_codes);
+        self.h2_reset.merge(&other.h2_reset);
+        self.h2_reset_unknown += other.h2_reset_unknown;
+        self.h3_reset.merge(&other.h3_reset);
+        self.h3_reset_unknown += other.h3_reset_unknown;
         self.connections.merge(&other.connections);
         self.bytes.sent += other.bytes.sent;
         self.bytes.received += other.bytes.received;
@@ -217,21 +194,6 @@ pub struct ConnectionCounts {
 }
 
 impl ConnectionCounts {
-    /// Counts an attempt.
-    pub fn count_attempt(&mut self) {
-        self.tried += 1;
-    }
-
-    /// Counts a successful attempt.
-    pub fn count_opened(&mut self) {
-        self.opened += 1;
-    }
-
-    /// Counts a failed attempt.
-    pub fn count_failed(&mut self) {
-        self.failed += 1;
-    }
-
     /// Counts a request written to a connection.
     pub fn count_send(&mut self, is_reused: bool) {
         self.sends += 1;
@@ -309,44 +271,26 @@ impl OutcomeCounts {
             .sum();
         let lines = &self.connections;
         let settled = lines.opened + lines.failed + lines.pending;
+        let sends = lines.first_sends + lines.reused_sends;
+        let [h2_resets, h3_resets] =
+            [ErrorClass::H2Reset, ErrorClass::H3Reset].map(|class| self.errors(class));
+        let h2_codes = self.h2_reset.total() + self.h2_reset_unknown;
+        let h3_codes = self.h3_reset.total() + self.h3_reset_unknown;
+        let (interim, from_100) = (self.interim_codes.total(), self.interim_codes.class_count(1));
+        let excess = self.bytes.body.saturating_sub(self.bytes.received);
         [
             pair("requests attempted", self.attempted, "requests accounted for", ended),
             pair("complete responses", self.ok + answered, "counted statuses", self.codes.total()),
-            pair(
-                "reset streams",
-                self.errors(ErrorClass::H2Reset),
-                "counted reset codes",
-                self.resets.total(),
-            ),
-            pair(
-                "reset HTTP/3 streams",
-                self.errors(ErrorClass::H3Reset),
-                "counted HTTP/3 reset codes",
-                self.resets_of_http3.total(),
-            ),
-            pair(
-                "interim responses",
-                self.interim.total(),
-                "statuses from 100 to 199",
-                self.interim.class_count(1),
-            ),
+            pair("reset streams", h2_resets, "counted reset codes", h2_codes),
+            pair("reset HTTP/3 streams", h3_resets, "counted HTTP/3 reset codes", h3_codes),
+            pair("interim responses", interim, "statuses from 100 to 199", from_100),
             pair("attempts to connect", lines.tried, "connections accounted for", settled),
-            pair(
-                "requests written",
-                lines.sends,
-                "requests on new and used connections",
-                lines.first_sends + lines.reused_sends,
-            ),
-            pair(
-                "body bytes in excess of the bytes received",
-                self.bytes.body.saturating_sub(self.bytes.received),
-                "expected",
-                0,
-            ),
+            pair("requests written", lines.sends, "requests on new and used connections", sends),
+            pair("body bytes in excess of the bytes received", excess, "expected", 0),
         ]
     }
 
-    /// Verifies that the counts add up. Call [`OutcomeCounts::close_counts`] first: incomplete
+    /// Verifies that the counts add up. Set [`OutcomeCounts::in_flight`] first: incomplete
     /// counts do not add up.
     ///
     /// # Errors
@@ -355,112 +299,6 @@ impl OutcomeCounts {
         let pairs = self.balanced_pairs().into_iter();
         let imbalances: Vec<_> = pairs.filter(|pair| pair.left != pair.right).collect();
         if imbalances.is_empty() { Ok(()) } else { Err(imbalances) }
-    }
-}
-
-// The form of the counts in files. Error classes and codes are stored by name, if they occurred.
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct StoredOutcomes {
-    attempted: u64,
-    ok: u64,
-    errors: BTreeMap<String, u64>,
-    in_flight: u64,
-    cancelled: u64,
-    unsent: u64,
-    retries: u64,
-    status: StoredStatuses,
-    interim: StoredStatuses,
-    h2_reset: BTreeMap<u32, u64>,
-    h2_reset_unknown: u64,
-    /// Absent from the file if no HTTP/3 stream was reset.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    h3_reset: BTreeMap<u32, u64>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    h3_reset_unknown: u64,
-    connections: ConnectionCounts,
-    bytes: WireBytes,
-}
-
-/// Number of responses by status code. `outside` is the number of responses whose status does not
-/// have three digits.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct StoredStatuses {
-    codes: BTreeMap<u16, u64>,
-    outside: u64,
-}
-
-impl From<&StatusCounts> for StoredStatuses {
-    fn from(codes: &StatusCounts) -> StoredStatuses {
-        StoredStatuses { codes: codes.nonzero_counts().collect(), outside: codes.count_outside() }
-    }
-}
-
-impl From<StoredStatuses> for StatusCounts {
-    fn from(stored: StoredStatuses) -> StatusCounts {
-        let mut codes = StatusCounts::default();
-        stored.codes.into_iter().for_each(|(code, count)| codes.add_statuses(code, count));
-        codes.outside += stored.outside;
-        codes
-    }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-impl From<OutcomeCounts> for StoredOutcomes {
-    fn from(outcomes: OutcomeCounts) -> StoredOutcomes {
-        StoredOutcomes {
-            attempted: outcomes.attempted,
-            ok: outcomes.ok,
-            errors: ErrorClass::all_classes()
-                .map(|class| (class.name().to_owned(), outcomes.errors(class)))
-                .filter(|(_, count)| *count > 0)
-                .collect(),
-            in_flight: outcomes.in_flight,
-            cancelled: outcomes.cancelled,
-            unsent: outcomes.unsent,
-            retries: outcomes.retries,
-            status: (&outcomes.codes).into(),
-            interim: (&outcomes.interim).into(),
-            h2_reset: outcomes.resets.nonzero_counts().collect(),
-            h2_reset_unknown: outcomes.resets.unknown(),
-            h3_reset: outcomes.resets_of_http3.nonzero_counts().collect(),
-            h3_reset_unknown: outcomes.resets_of_http3.unknown(),
-            connections: outcomes.connections,
-            bytes: outcomes.bytes,
-        }
-    }
-}
-
-impl TryFrom<StoredOutcomes> for OutcomeCounts {
-    type Error = String;
-
-    fn try_from(stored: StoredOutcomes) -> Result<OutcomeCounts, String> {
-        let mut outcomes = OutcomeCounts {
-            attempted: stored.attempted,
-            ok: stored.ok,
-            in_flight: stored.in_flight,
-            cancelled: stored.cancelled,
-            unsent: stored.unsent,
-            retries: stored.retries,
-            codes: stored.status.into(),
-            interim: stored.interim.into(),
-            connections: stored.connections,
-            bytes: stored.bytes,
-            ..OutcomeCounts::default()
-        };
-        for (name, count) in stored.errors {
-            let class = ErrorClass::from_name(&name)
-                .ok_or_else(|| format!("unknown error class '{name}'"))?;
-            outcomes.errors.0[class.index()] = count;
-        }
-        let h2_resets = stored.h2_reset.into_iter().chain([(u32::MAX, stored.h2_reset_unknown)]);
-        h2_resets.for_each(|(code, count)| outcomes.resets.add_resets(code, count));
-        let h3_resets = stored.h3_reset.into_iter().chain([(u32::MAX, stored.h3_reset_unknown)]);
-        h3_resets.for_each(|(code, count)| outcomes.resets_of_http3.add_resets(code, count));
-        Ok(outcomes)
     }
 }
 
@@ -473,11 +311,36 @@ const COUNTED_STATUSES: std::ops::Range<u16> = 100..1000;
 /// Number of counters in [`ResetCodes`]: enough for HTTP/3, the protocol with the most codes.
 const RESET_CODE_COUNT: usize = 17;
 
+/// The form of [`StatusCounts`] in files. `outside` is the number of responses whose status does not
+/// have three digits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredStatuses {
+    codes: BTreeMap<u16, u64>,
+    outside: u64,
+}
+
+impl From<StatusCounts> for StoredStatuses {
+    fn from(codes: StatusCounts) -> StoredStatuses {
+        StoredStatuses { codes: codes.nonzero_counts().collect(), outside: codes.outside }
+    }
+}
+
+impl From<StoredStatuses> for StatusCounts {
+    fn from(stored: StoredStatuses) -> StatusCounts {
+        let mut codes = StatusCounts::default();
+        stored.codes.into_iter().for_each(|(code, count)| codes.add_statuses(code, count));
+        codes.outside += stored.outside;
+        codes
+    }
+}
+
 /// Number of responses by status code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "StoredStatuses", from = "StoredStatuses")]
 pub struct StatusCounts {
     counts: Box<[u64; 900]>,
-    outside: u64,
+    /// Number of responses whose status does not have three digits.
+    pub outside: u64,
 }
 
 impl Default for StatusCounts {
@@ -511,11 +374,6 @@ impl StatusCounts {
         (first..first.saturating_add(100)).map(|code| self.count_of(code)).sum()
     }
 
-    /// Number of responses whose status does not have three digits.
-    pub fn count_outside(&self) -> u64 {
-        self.outside
-    }
-
     /// Iterates over the statuses that occurred, each with its count, in ascending order.
     pub fn nonzero_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         COUNTED_STATUSES.zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
@@ -534,48 +392,131 @@ impl StatusCounts {
 
 /// Number of stream resets by code. The protocol defines the codes `FIRST` to `LAST`. The default
 /// is HTTP/2, with the codes 0x0 to 0xd (RFC 9113, section 7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd> {
-    counts: [u64; RESET_CODE_COUNT],
-    unknown: u64,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "BTreeMap<u32, u64>", from = "BTreeMap<u32, u64>")]
+struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd>([u64; RESET_CODE_COUNT]);
 
 /// Number of stream resets by HTTP/3 code: 0x100 to 0x110 (RFC 9114, section 8.1).
-pub type Http3ResetCodes = ResetCodes<0x100, 0x110>;
+type Http3ResetCodes = ResetCodes<0x100, 0x110>;
 
 impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
-    /// Counts one reset stream.
-    pub fn count_reset(&mut self, code: u32) {
-        self.add_resets(code, 1);
+    /// The counter of a code; `None` if the protocol does not define the code.
+    fn counter(&mut self, code: u32) -> Option<&mut u64> {
+        self.0.get_mut((FIRST..=LAST).position(|defined| defined == code)?)
     }
 
-    /// Counts several reset streams. A code that the protocol does not define is counted as
-    /// unknown.
-    fn add_resets(&mut self, code: u32, count: u64) {
-        let counter = (FIRST..=LAST)
-            .contains(&code)
-            .then(|| (code - FIRST) as usize)
-            .and_then(|counter| self.counts.get_mut(counter));
-        *counter.unwrap_or(&mut self.unknown) += count;
-    }
-
-    /// Iterates over the codes that occurred, each with its count, in ascending order.
-    pub fn nonzero_counts(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        (FIRST..=LAST).zip(self.counts).filter(|(_, count)| *count > 0)
-    }
-
-    /// Number of streams reset with a code that the protocol does not define.
-    pub fn unknown(&self) -> u64 {
-        self.unknown
-    }
-
-    /// Total number of reset streams.
-    pub fn total(&self) -> u64 {
-        self.counts.iter().sum::<u64>() + self.unknown
+    fn total(&self) -> u64 {
+        self.0.iter().sum()
     }
 
     fn merge(&mut self, other: &Self) {
-        self.counts.iter_mut().zip(other.counts).for_each(|(mine, theirs)| *mine += theirs);
-        self.unknown += other.unknown;
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+impl<const FIRST: u32, const LAST: u32> From<ResetCodes<FIRST, LAST>> for BTreeMap<u32, u64> {
+    fn from(resets: ResetCodes<FIRST, LAST>) -> BTreeMap<u32, u64> {
+        (FIRST..=LAST).zip(resets.0).filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+impl<const FIRST: u32, const LAST: u32> From<BTreeMap<u32, u64>> for ResetCodes<FIRST, LAST> {
+    fn from(stored: BTreeMap<u32, u64>) -> ResetCodes<FIRST, LAST> {
+        ResetCodes(std::array::from_fn(|index| {
+            stored.get(&(FIRST + index as u32)).copied().unwrap_or(0)
+        }))
+    }
+}
+
+/// Properties of complete responses with a successful status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ResponseStats {
+    /// Number of complete responses.
+    pub count: u64,
+    /// Length of the first body in bytes.
+    pub first_body_bytes: Option<u64>,
+    /// Length of the shortest body in bytes.
+    #[serde(alias = "least_body_bytes")]
+    pub min_body_bytes: u64,
+    /// Length of the longest body in bytes.
+    #[serde(alias = "greatest_body_bytes")]
+    pub max_body_bytes: u64,
+    /// Bodies that differ in length from the first.
+    pub other_lengths: u64,
+    /// Responses after which the connection can be reused.
+    pub reusable: u64,
+    /// Responses with both Transfer-Encoding and Content-Length (RFC 9112, section 6.1).
+    pub doubtful_framing: u64,
+    /// Connections closed because unexpected bytes arrived.
+    pub stray_bytes: u64,
+}
+
+impl ResponseStats {
+    /// Returns the stats with which the next period starts: counts of zero, but the same body
+    /// lengths, for comparison with later responses.
+    pub fn next_period(&self) -> ResponseStats {
+        ResponseStats {
+            first_body_bytes: self.first_body_bytes,
+            min_body_bytes: self.min_body_bytes,
+            max_body_bytes: self.max_body_bytes,
+            ..ResponseStats::default()
+        }
+    }
+
+    /// Counts a complete response.
+    pub fn count_response(&mut self, body_bytes: u64, is_reusable: bool, is_doubtful: bool) {
+        match self.first_body_bytes {
+            None => {
+                self.first_body_bytes = Some(body_bytes);
+                self.min_body_bytes = body_bytes;
+                self.max_body_bytes = body_bytes;
+            }
+            Some(first) => {
+                self.other_lengths += u64::from(first != body_bytes);
+                self.min_body_bytes = self.min_body_bytes.min(body_bytes);
+                self.max_body_bytes = self.max_body_bytes.max(body_bytes);
+            }
+        }
+        self.count += 1;
+        self.reusable += u64::from(is_reusable);
+        self.doubtful_framing += u64::from(is_doubtful);
+    }
+
+    /// Adds the responses of another thread or period. If the first bodies differ in length, all
+    /// responses of `other` with the length of its first body count as different. For the remaining
+    /// responses of `other`, it is unknown whether they differ, so they do not count as different.
+    pub fn merge(&mut self, other: &ResponseStats) {
+        match (self.first_body_bytes, other.first_body_bytes) {
+            (_, None) => {}
+            (None, Some(_)) => {
+                self.first_body_bytes = other.first_body_bytes;
+                self.min_body_bytes = other.min_body_bytes;
+                self.max_body_bytes = other.max_body_bytes;
+                self.other_lengths += other.other_lengths;
+            }
+            (Some(mine), Some(theirs)) => {
+                self.min_body_bytes = self.min_body_bytes.min(other.min_body_bytes);
+                self.max_body_bytes = self.max_body_bytes.max(other.max_body_bytes);
+                self.other_lengths += if mine == theirs {
+                    other.other_lengths
+                } else {
+                    other.count - other.other_lengths
+                };
+            }
+        }
+        self.count += other.count;
+        self.reusable += other.reusable;
+        self.doubtful_framing += other.doubtful_framing;
+        self.stray_bytes += other.stray_bytes;
+    }
+
+    /// Number of responses after which the server closed the connection.
+    pub fn closing(&self) -> u64 {
+        self.count.saturating_sub(self.reusable)
+    }
+
+    /// Whether body lengths vary.
+    pub fn lengths_vary(&self) -> bool {
+        self.min_body_bytes != self.max_body_bytes
     }
 }

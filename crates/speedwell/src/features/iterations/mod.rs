@@ -145,7 +145,7 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
         let targets = quote_all(&args.targets);
         status::print_note(&format!("next: speedwell run {targets} {set_option}"));
     }
-    let is_settled = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
+    let is_settled = |file: &FileSearch| file.failed || file.search.sufficient.is_some();
     let result_status =
         if files.iter().all(is_settled) { CommandStatus::DONE } else { CommandStatus::NEGATIVE };
     let ended = CommandStatus::from_session_end(ended);
@@ -197,16 +197,16 @@ fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
 }
 
 fn outcome_of_file(file: &FileSearch) -> IterationsOfFile {
-    let sufficient_level = file.search.sufficient_level();
+    let sufficient_level = file.search.sufficient.as_ref();
     IterationsOfFile {
         file: file.name.clone(),
         outcome: match sufficient_level {
             _ if file.failed => IterationsOutcome::Failed,
             Some(_) => IterationsOutcome::Steady,
-            None if file.search.steadiest_level().is_none() => IterationsOutcome::TooShort,
+            None if file.search.steadiest.is_none() => IterationsOutcome::TooShort,
             None => IterationsOutcome::Unsteady,
         },
-        level: sufficient_level.or(file.search.steadiest_level()).cloned(),
+        level: sufficient_level.or(file.search.steadiest.as_ref()).cloned(),
     }
 }
 
@@ -317,7 +317,7 @@ impl SearchRounds<'_, '_> {
     fn run_rounds(&mut self, files: &mut [FileSearch]) -> anyhow::Result<SessionEnd> {
         loop {
             let is_unfinished =
-                |file: &&mut FileSearch| !file.failed && file.search.next_number().is_some();
+                |file: &&mut FileSearch| !file.failed && file.search.next_number.is_some();
             let mut unfinished: Vec<&mut FileSearch> =
                 files.iter_mut().filter(is_unfinished).collect();
             // Files with short samples come first, because a single run tells whether samples are
@@ -357,7 +357,7 @@ impl SearchRounds<'_, '_> {
         runs: u32,
     ) -> anyhow::Result<(SessionPlan, Session, SessionEnd)> {
         let values_of_file = |file: &&mut FileSearch| {
-            let n = file.search.next_number().unwrap_or_default();
+            let n = file.search.next_number.unwrap_or_default();
             (file.name.clone(), (self.args.parameter.clone(), n.to_string()))
         };
         let values_of_file: Vec<_> = unfinished.iter().map(values_of_file).collect();
@@ -426,7 +426,7 @@ fn group_by_file(
         }
     }
     let level = |(name, cases): (String, IndexMap<String, CaseSamples>)| {
-        let n = unfinished.iter().find(|file| file.name == name)?.search.next_number()?;
+        let n = unfinished.iter().find(|file| file.name == name)?.search.next_number?;
         Some((name, IterationLevel::new(n, cases)))
     };
     files.into_iter().filter_map(level).collect()

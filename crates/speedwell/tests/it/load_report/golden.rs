@@ -67,7 +67,7 @@ pub fn troubled_load() -> MadeLoad {
             for _ in 0..5 {
                 run.measured.totals.outcomes.count_attempt();
             }
-            run.measured.totals.outcomes.close_counts(5);
+            run.measured.totals.outcomes.in_flight = 5;
             for _ in 0..5 {
                 let times = speedwell_model::load::latency::RequestTimes {
                     sent_ns: 0,

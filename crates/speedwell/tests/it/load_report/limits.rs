@@ -7,8 +7,7 @@ use speedwell_analysis::load::gate::{
     ConditionAnswer, JudgedCondition, LoadCondition, UnknownReason, gate_outcome, judge_conditions,
 };
 use speedwell_analysis::load::{
-    LoadRemark, MissedReason, NextRate, RateRules, TimeRefusal, analyze_load, group_by_rate,
-    next_rate,
+    LoadRemark, MissedReason, RateRules, TimeRefusal, analyze_load, group_by_rate, next_rate,
 };
 use speedwell_model::load::latency::RequestOutcome;
 use speedwell_model::load::outcomes::ErrorClass;
@@ -150,8 +149,8 @@ fn a_rate_at_which_too_many_requests_fail_for_the_limit_is_missed() {
 #[test]
 fn an_attempt_to_connect_that_fails_counts_as_slower_than_any_limit() {
     let made = thousand().with_change(|run| {
-        run.measured.totals.outcomes.connections.count_attempt();
-        run.measured.totals.outcomes.connections.count_failed();
+        run.measured.totals.outcomes.connections.tried += 1;
+        run.measured.totals.outcomes.connections.failed += 1;
     });
     let told = lines(&made, &["connect-p99>1h"]).concat();
     assert!(told.contains("11% of the connection attempts failed"), "{told}");
@@ -249,12 +248,12 @@ fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
     for _ in 0..4 {
         let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
         // A late generator says nothing about the server: the same rate is tried again.
-        assert_eq!(next_rate(&loads, &[], &rules), NextRate::Try(2000.0));
+        assert_eq!(next_rate(&loads, &[], &rules), Some(2000.0));
         drop(loads);
         tries.push(at(2000.0, 20 * MS));
     }
     let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
-    assert_eq!(next_rate(&loads, &[], &rules), NextRate::Stop);
+    assert_eq!(next_rate(&loads, &[], &rules), None);
     let found = group_by_rate(&loads, &[]);
     assert_eq!(found[0].refused_at, Some(2000.0));
     assert_eq!((found[0].answer.kept, found[0].answer.missed), (Some(1000.0), None));

@@ -38,11 +38,19 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
     assert!((found.throughput_per_s.unwrap() - 1000.0 / 0.1001).abs() < 1e-6);
     assert_eq!(found.principal_quantity(), (TimedQuantity::Service, RequestGroup::Ok));
     for (ppm, us) in [(500_000, 500), (990_000, 990), (999_000, 999), (1_000_000, 1000)] {
-        assert_time(found.quantile(TimedQuantity::Service, RequestGroup::Ok, ppm), us * US, false);
+        assert_time(
+            found.quantile((TimedQuantity::Service, RequestGroup::Ok), ppm),
+            us * US,
+            false,
+        );
     }
     // A percentile that is in no table: the one of rank 123.
-    assert_time(found.quantile(TimedQuantity::Service, RequestGroup::Ok, 123_000), 123 * US, false);
-    let times = found.times_of(TimedQuantity::Service, RequestGroup::Ok).unwrap();
+    assert_time(
+        found.quantile((TimedQuantity::Service, RequestGroup::Ok), 123_000),
+        123 * US,
+        false,
+    );
+    let times = found.times_of((TimedQuantity::Service, RequestGroup::Ok)).unwrap();
     let longest_ns = times.percentile(1_000_000).and_then(ReportedTime::longest_ns);
     assert_eq!((times.least_ns, longest_ns), (US, Some(MS)));
     assert_eq!(times.mean_ns, 500.5 * US as f64);
@@ -62,7 +70,7 @@ fn a_closed_load_has_service_times_but_no_response_times() {
         quantities,
         [TimedQuantity::Service, TimedQuantity::FirstByte, TimedQuantity::Connect]
     );
-    assert_eq!(found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000), None);
+    assert_eq!(found.quantile((TimedQuantity::Response, RequestGroup::All), 990_000), None);
 }
 
 #[test]
@@ -117,14 +125,14 @@ fn an_open_load_is_judged_by_its_response_time() {
     assert_eq!(found.principal_quantity(), (TimedQuantity::Response, RequestGroup::All));
     // Half a millisecond of it is the generator's own lateness.
     let Some(ReportedTime::Range { low, high }) =
-        found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000)
+        found.quantile((TimedQuantity::Response, RequestGroup::All), 990_000)
     else {
         panic!("one figure for a third that is not the server's");
     };
     assert_time(Some(ReportedTime::Time(low)), MS, false);
     assert_time(Some(ReportedTime::Time(high)), 1500 * US, false);
-    assert_time(found.quantile(TimedQuantity::Service, RequestGroup::Ok, 990_000), MS, false);
-    assert_time(found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000), 500 * US, false);
+    assert_time(found.quantile((TimedQuantity::Service, RequestGroup::Ok), 990_000), MS, false);
+    assert_time(found.quantile((TimedQuantity::Lag, RequestGroup::All), 990_000), 500 * US, false);
     assert_eq!(found.remarks, []);
 }
 
@@ -139,15 +147,15 @@ fn times_of_a_late_generator_are_refused_but_its_lag_is_reported() {
             if quantity == TimedQuantity::Service { RequestGroup::Ok } else { RequestGroup::All };
         for ppm in [1, 500_000, 990_000, 1_000_000] {
             assert_eq!(
-                found.quantile(quantity, group, ppm),
+                found.quantile((quantity, group), ppm),
                 Some(ReportedTime::Refused(TimeRefusal::GeneratorLimited))
             );
         }
-        let times = found.times_of(quantity, group).unwrap();
+        let times = found.times_of((quantity, group)).unwrap();
         assert_eq!(times.refusal, Some(TimeRefusal::GeneratorLimited));
     }
     assert!(found.principal_bins().is_empty());
-    assert_time(found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000), 5 * MS, false);
+    assert_time(found.quantile((TimedQuantity::Lag, RequestGroup::All), 990_000), 5 * MS, false);
 }
 
 #[test]
@@ -159,10 +167,10 @@ fn a_missed_rate_refuses_the_tail_only() {
     }
     let found = analyze_load(&made.run);
     assert!(found.remarks.iter().any(|remark| matches!(remark, LoadRemark::RateMissed(_))));
-    assert_time(found.quantile(TimedQuantity::Response, RequestGroup::All, 950_000), MS, false);
+    assert_time(found.quantile((TimedQuantity::Response, RequestGroup::All), 950_000), MS, false);
     for ppm in [990_000, 999_000, 1_000_000] {
         assert_eq!(
-            found.quantile(TimedQuantity::Response, RequestGroup::All, ppm),
+            found.quantile((TimedQuantity::Response, RequestGroup::All), ppm),
             Some(ReportedTime::Refused(TimeRefusal::RateMissed))
         );
     }
@@ -172,7 +180,11 @@ fn a_missed_rate_refuses_the_tail_only() {
         made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
     }
     let found = analyze_load(&made.run);
-    assert_time(found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000), 10 * MS, true);
+    assert_time(
+        found.quantile((TimedQuantity::Response, RequestGroup::All), 990_000),
+        10 * MS,
+        true,
+    );
     assert_eq!(found.run.measured.totals.outcomes.check_balance(), Ok(()));
 }
 
@@ -186,7 +198,7 @@ fn failures_are_reported_with_their_most_frequent_class() {
     let text = golden::text(std::slice::from_ref(&found));
     assert!(text.contains("50 of 1,050 requests failed (4.8%); most often"), "{text}");
     // Successful responses and all requests have a column each.
-    let of_service = |group| found.times_of(TimedQuantity::Service, group).unwrap();
+    let of_service = |group| found.times_of((TimedQuantity::Service, group)).unwrap();
     assert_eq!(
         (of_service(RequestGroup::Ok).count, of_service(RequestGroup::All).count),
         (1000, 1050)
@@ -239,8 +251,8 @@ fn peculiarities_of_responses_are_remarks_rather_than_failures() {
         totals.responses.doubtful_framing = 3;
         totals.responses.stray_bytes = 1;
         totals.responses.reusable -= 10;
-        totals.outcomes.count_retry();
-        totals.outcomes.count_interim(103);
+        totals.outcomes.retries += 1;
+        totals.outcomes.interim_codes.count_status(103);
     });
     let found = analyze_load(&made.run);
     let expected = [

@@ -110,10 +110,12 @@ impl MadeLoad {
                 *ok_in_time += 1;
                 totals.responses.count_response(14, true, false);
             }
-            RequestOutcome::Failed(ErrorClass::Status) => counts.count_refused_status(500),
+            RequestOutcome::Failed(ErrorClass::Status) => {
+                counts.count_failed_response(ErrorClass::Status, 500)
+            }
             RequestOutcome::Failed(class) => counts.count_failed(class),
-            RequestOutcome::Cancelled => counts.count_cancelled(),
-            RequestOutcome::Unsent => counts.count_unsent(),
+            RequestOutcome::Cancelled => counts.cancelled += 1,
+            RequestOutcome::Unsent => counts.unsent += 1,
             RequestOutcome::InFlight => {}
         }
         if outcome == RequestOutcome::Unsent {
@@ -143,8 +145,8 @@ impl MadeLoad {
     pub fn with_connections(mut self, times_ns: &[u64]) -> MadeLoad {
         let totals = &mut self.run.measured.totals;
         for ns in times_ns {
-            totals.outcomes.connections.count_attempt();
-            totals.outcomes.connections.count_opened();
+            totals.outcomes.connections.tried += 1;
+            totals.outcomes.connections.opened += 1;
             totals.latency.record_connect(*ns);
         }
         self
