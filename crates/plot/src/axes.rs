@@ -4,7 +4,7 @@
 
 use crate::ChartAxis;
 use crate::axis::{AxisExtent, AxisMapping, AxisTick};
-use crate::svg::{AXIS, GRID, INK, MUTED, PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::svg::{AXIS, GRID, INK, MUTED, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
 pub(crate) const TICK_PX: f64 = 12.0;
@@ -90,8 +90,7 @@ pub(crate) fn draw_left_axis(
     svg.start_group("y-ticks").end_with(|svg| {
         for tick in &ticks {
             let y = mapping.pixel_at(tick.value) + TICK_PX * CAP_HEIGHT / 2.0;
-            let text = TextLine::at(&tick.label, plot.left - TICK_GAP, y, TICK_PX);
-            svg.write_text(&text.with_anchor(TextAnchor::End).with_color(MUTED));
+            svg.write_text(&tick.label, (plot.left - TICK_GAP, y), TICK_PX, TextAnchor::End, MUTED);
         }
     });
     draw_left_label(svg, sheet, label);
@@ -100,9 +99,9 @@ pub(crate) fn draw_left_axis(
 /// Draws the label of a left axis at the top of the sheet, horizontally so that it is easy to read.
 pub(crate) fn draw_left_label(svg: &mut SvgWriter, sheet: PixelRect, label: &str) {
     let label = truncate_end(label, sheet.width(), AXIS_LABEL_PX);
-    let (x, y) = (sheet.left, sheet.top + TOP_BASELINE);
+    let at = (sheet.left, sheet.top + TOP_BASELINE);
     svg.start_group("y-label")
-        .end_with(|svg| svg.write_text(&TextLine::at(&label, x, y, AXIS_LABEL_PX)));
+        .end_with(|svg| svg.write_text(&label, at, AXIS_LABEL_PX, TextAnchor::Start, INK));
 }
 
 /// Draws grid lines. `ends_at` returns both ends of the line at a value.
@@ -110,7 +109,7 @@ fn draw_grid(svg: &mut SvgWriter, ticks: &[AxisTick], ends_at: impl Fn(f64) -> [
     svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
         for tick in ticks {
             let [from, to] = ends_at(tick.value);
-            let line = svg.start_line(from, to);
+            let line = svg.start_line("", from, to);
             let is_minor = tick.label.is_empty();
             let line = if is_minor { line.set_number("stroke-width", 0.5) } else { line };
             line.end_empty();
@@ -135,12 +134,9 @@ pub(crate) fn draw_bottom_axis(
     let write_labels = |svg: &mut SvgWriter, baseline: f64| {
         for tick in &ticks {
             let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
-            let x = mapping
-                .pixel_at(tick.value)
-                .min(sheet.right - half_width)
-                .max(sheet.left + half_width);
-            let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
-            svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
+            let x = mapping.pixel_at(tick.value);
+            let x = x.min(sheet.right - half_width).max(sheet.left + half_width);
+            svg.write_text(&tick.label, (x, baseline), TICK_PX, TextAnchor::Middle, MUTED);
         }
     };
     svg.start_group("x-ticks").end_with(|svg| {
@@ -156,14 +152,14 @@ pub(crate) fn draw_bottom_axis(
 pub(crate) fn draw_bottom_label(svg: &mut SvgWriter, plot: PixelRect, bottom: f64, label: &str) {
     let label = truncate_end(label, plot.width(), AXIS_LABEL_PX);
     svg.start_group("x-label").end_with(|svg| {
-        let text = TextLine::at(&label, plot.middle_x(), bottom - 3.0, AXIS_LABEL_PX);
-        svg.write_text(&text.with_anchor(TextAnchor::Middle));
+        let at = (plot.middle_x(), bottom - 3.0);
+        svg.write_text(&label, at, AXIS_LABEL_PX, TextAnchor::Middle, INK);
     });
 }
 
 /// Draws the base line of a plot, for example the line at which bars start.
 pub(crate) fn draw_base_line(svg: &mut SvgWriter, from: (f64, f64), to: (f64, f64)) {
-    svg.start_line(from, to).set_text("class", "base").set_text("stroke", AXIS).end_empty();
+    svg.start_line("base", from, to).set_text("stroke", AXIS).end_empty();
 }
 
 /// The area of the data, with the mappings of both axes.
@@ -244,7 +240,7 @@ impl PointPlane {
         // Draw a line at zero if the axis continues below zero.
         let zero = y.pixel_at(0.0);
         if y.contains_value(0.0) && zero < bottom - 1.0 {
-            svg.start_line((left, zero), (right, zero)).set_text("stroke", AXIS).end_empty();
+            svg.start_line("", (left, zero), (right, zero)).set_text("stroke", AXIS).end_empty();
         }
     }
 }
@@ -376,10 +372,8 @@ impl CategoryLabels {
                     continue;
                 }
                 for line in &block.lines {
-                    let y = top + self.size_px * 0.7;
-                    let text = TextLine::at(&line.text, x + 4.0, y, self.size_px)
-                        .with_anchor(TextAnchor::End);
-                    svg.write_text(&TextLine { rotation_degrees: -45.0, ..text });
+                    let (at, anchor) = ((x + 4.0, top + self.size_px * 0.7), TextAnchor::End);
+                    svg.write_rotated_text(&line.text, at, self.size_px, anchor, INK, -45.0);
                 }
             }
         });
@@ -397,8 +391,7 @@ impl CategoryLabels {
             let baseline = middle + self.size_px * CAP_HEIGHT / 2.0;
             // The first line of a label is the name. The other lines describe it.
             let colour = if line.source == 0 { INK } else { MUTED };
-            let text = TextLine::at(&line.text, x, baseline, self.size_px);
-            svg.write_text(&text.with_anchor(anchor).with_color(colour));
+            svg.write_text(&line.text, (x, baseline), self.size_px, anchor, colour);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::axes::{
 use crate::axis::{AxisExtent, AxisMapping};
 use crate::sheet::{LegendKey, LegendSwatch};
 use crate::style::SeriesStyle;
-use crate::svg::{GRID, MUTED, PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::svg::{GRID, MUTED, PixelRect, SvgWriter, TextAnchor};
 use crate::text::CAP_HEIGHT;
 
 /// Fraction of a band that marks may fill. The rest separates neighboring bands.
@@ -174,7 +174,7 @@ impl BandPlot<'_> {
         svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
             for band in 1..self.data.labels.len() {
                 let y = self.plot.top + band as f64 * self.band_px();
-                svg.start_line((self.sheet.left, y), (self.plot.right, y)).end_empty();
+                svg.start_line("", (self.sheet.left, y), (self.plot.right, y)).end_empty();
             }
         });
     }
@@ -183,18 +183,16 @@ impl BandPlot<'_> {
     pub fn draw_no_data(&self, svg: &mut SvgWriter, band: usize) {
         const SIZE_PX: f64 = 11.0;
         let middle = self.band_middle(band);
-        let text = match self.labels {
+        let (at, anchor) = match self.labels {
             BandLabels::Below(_) if self.band_px() > 60.0 => {
-                TextLine::at("no data", middle, self.plot.bottom - 8.0, SIZE_PX)
-                    .with_anchor(TextAnchor::Middle)
+                ((middle, self.plot.bottom - 8.0), TextAnchor::Middle)
             }
             BandLabels::Beside(_) if self.band_px() > 14.0 => {
-                let baseline = middle + SIZE_PX * CAP_HEIGHT / 2.0;
-                TextLine::at("no data", self.plot.left + 8.0, baseline, SIZE_PX)
+                ((self.plot.left + 8.0, middle + SIZE_PX * CAP_HEIGHT / 2.0), TextAnchor::Start)
             }
             _ => return,
         };
-        svg.write_text(&text.with_color(MUTED));
+        svg.write_text("no data", at, SIZE_PX, anchor, MUTED);
     }
 
     /// Width of a mark in pixels, across the value direction.

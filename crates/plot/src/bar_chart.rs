@@ -310,8 +310,7 @@ impl<'a> BoxMark<'a> {
             self.draw_points(svg);
             let [start, end] = self.ends_across(self.half_px, self.tukey.center);
             let width = if self.half_px > 5.0 { 2.5 } else { 1.5 };
-            let line = svg.start_line(start, end).set_text("class", "median");
-            line.set_number("stroke-width", width).end_empty();
+            svg.start_line("median", start, end).set_number("stroke-width", width).end_empty();
         });
     }
 
@@ -326,9 +325,9 @@ impl<'a> BoxMark<'a> {
             [(tukey.low_quartile, tukey.low_whisker), (tukey.high_quartile, tukey.high_whisker)];
         for (from, to) in arms {
             let [from, to_middle] = [from, to].map(|value| self.plot.point(self.middle, value));
-            svg.start_line(from, to_middle).set_text("class", "whisker").end_empty();
+            svg.start_line("whisker", from, to_middle).end_empty();
             let [start, end] = self.ends_across(self.half_px * 0.4, to);
-            svg.start_line(start, end).set_text("class", "cap").end_empty();
+            svg.start_line("cap", start, end).end_empty();
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::format::format_count;
 use crate::sheet::{ChartHeader, ImageSize, LegendKey, LegendSwatch, SheetContent};
 use crate::style::SeriesStyle;
-use crate::svg::{INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextLine};
+use crate::svg::{INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
 use std::borrow::Cow;
 
@@ -151,8 +151,8 @@ fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
             .set_stroke(&outline_color(frame.part, placed.width), 0.5)
             .end_empty();
         if let Some(label) = label {
-            let text = TextLine::at(&label, x + PADDING_PX, y + 12.0, TEXT_PX);
-            svg.write_text(&text.with_color(text_color(frame.part)));
+            let at = (x + PADDING_PX, y + 12.0);
+            svg.write_text(&label, at, TEXT_PX, TextAnchor::Start, text_color(frame.part));
         }
     });
 }

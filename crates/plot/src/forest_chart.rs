@@ -11,8 +11,7 @@ use crate::format::{format_count, format_fixed, format_range, join_names};
 use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, omitted_note};
 use crate::style::VerdictMark;
 use crate::svg::{
-    AXIS, BAND, INK, MUTED, OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine,
-    format_decimal,
+    AXIS, BAND, INK, MUTED, OutputMedium, PixelRect, SvgWriter, TextAnchor, format_decimal,
 };
 use crate::text::{CAP_HEIGHT, reserved_width};
 use crate::{AxisScale, ChartAxis};
@@ -146,8 +145,8 @@ impl ForestChart {
 
     fn draw_reference(&self, svg: &mut SvgWriter, x: &AxisMapping, (top, bottom): (f64, f64)) {
         let reference = x.pixel_at(self.reference);
-        let line = svg.start_line((reference, top), (reference, bottom));
-        line.set_text("class", "reference").set_stroke(AXIS, 1.5).end_empty();
+        let line = svg.start_line("reference", (reference, top), (reference, bottom));
+        line.set_stroke(AXIS, 1.5).end_empty();
     }
 
     /// Draws the column of numbers. If the rows are not tall enough, draws the numbers of only
@@ -157,13 +156,12 @@ impl ForestChart {
         let stride = (MIN_LABEL_PX / fitting_px).ceil().max(1.0) as usize;
         let size_px = fitting_px.max(MIN_LABEL_PX);
         svg.start_group("figures").end_with(|svg| {
-            let head = TextLine::at("estimate [interval]", right, rows.plot.top - 8.0, 11.0);
-            svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
+            let at = (right, rows.plot.top - 8.0);
+            svg.write_text("estimate [interval]", at, 11.0, TextAnchor::End, MUTED);
             for (index, figures) in figures.iter().enumerate().step_by(stride) {
                 let baseline = rows.row_y(index, 0.5) + size_px * CAP_HEIGHT / 2.0;
                 let colour = if self.rows[index].estimate.is_finite() { INK } else { MUTED };
-                let text = TextLine::at(figures, right, baseline, size_px);
-                svg.write_text(&text.with_anchor(TextAnchor::End).with_color(colour));
+                svg.write_text(figures, (right, baseline), size_px, TextAnchor::End, colour);
             }
         });
     }
@@ -247,13 +245,13 @@ fn draw_row(
         if row.has_interval() {
             let width = if row_px > 8.0 { 2.2 } else { 1.0 };
             let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
-            let line = svg.start_line((low, y), (high, y)).set_text("class", "interval");
+            let line = svg.start_line("interval", (low, y), (high, y));
             line.set_number("stroke-width", width).end_empty();
             for (end, at, direction) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
                 if x.contains_value(end) {
                     let half_px = radius * 0.7;
-                    let cap = svg.start_line((at, y - half_px), (at, y + half_px));
-                    cap.set_text("class", "cap").set_number("stroke-width", 1.4).end_empty();
+                    let cap = svg.start_line("cap", (at, y - half_px), (at, y + half_px));
+                    cap.set_number("stroke-width", 1.4).end_empty();
                 } else {
                     draw_arrow(svg, (at, y), direction, radius);
                 }
@@ -381,18 +379,12 @@ fn draw_strip_ticks(svg: &mut SvgWriter, x: &AxisMapping, width: f64) {
     for tick in small_ticks(x, STRIP_TICK_PX) {
         // Shift the labels at both ends of the axis inward, so they are not cut off.
         let x_px = x.pixel_at(tick.value);
-        let anchor = match x_px {
-            x_px if x_px < STRIP_MARGIN * 2.0 => TextAnchor::Start,
-            x_px if x_px > width - STRIP_MARGIN * 2.0 => TextAnchor::End,
-            _ => TextAnchor::Middle,
+        let (x_px, anchor) = match x_px {
+            x_px if x_px < STRIP_MARGIN * 2.0 => (0.0, TextAnchor::Start),
+            x_px if x_px > width - STRIP_MARGIN * 2.0 => (width, TextAnchor::End),
+            _ => (x_px, TextAnchor::Middle),
         };
-        let x_px = match anchor {
-            TextAnchor::Start => 0.0,
-            TextAnchor::Middle => x_px,
-            TextAnchor::End => width,
-        };
-        let text = TextLine::at(&tick.label, x_px, STRIP_AXIS_PX - 3.0, STRIP_TICK_PX);
-        svg.write_text(&text.with_anchor(anchor).with_color(MUTED));
+        svg.write_text(&tick.label, (x_px, STRIP_AXIS_PX - 3.0), STRIP_TICK_PX, anchor, MUTED);
     }
 }
 

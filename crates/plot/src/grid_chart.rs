@@ -10,7 +10,7 @@ use crate::sheet::{
     ChartHeader, ImageSize, LegendKey, LegendSwatch, SheetContent, draw_message, omitted_note,
 };
 use crate::style::SeriesStyle;
-use crate::svg::{BAND, INK, PAPER, PixelRect, SvgWriter, TextLine};
+use crate::svg::{BAND, INK, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::wrap_text;
 use crate::{ChartAxis, HistogramSeries};
 use std::ops::Range;
@@ -224,7 +224,8 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
     let mut y = area.top;
     for line in &lines {
         y += TITLE_LINE;
-        svg.write_text(&TextLine::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX));
+        let at = (area.left, y - TITLE_LINE * 0.27);
+        svg.write_text(&line.text, at, TITLE_PX, TextAnchor::Start, INK);
     }
     // If there is enough room, reserve two lines for every title. Then the plots of a row are
     // aligned at the top.
@@ -375,8 +376,7 @@ impl SequenceData<'_> {
         for (points, level) in levels.iter().filter(|(_, level)| self.can_show_value(*level)) {
             let [from, to] =
                 [points.start, points.end].map(|index| self.place_value(area, index, *level));
-            svg.start_line(from, to)
-                .set_text("class", "level")
+            svg.start_line("level", from, to)
                 .set_stroke(INK, 1.4)
                 .end_with_tooltip(&format!("level {}", format_figure(*level)));
         }

@@ -252,10 +252,8 @@ impl<'a> ValueData<'a> {
         let Some(tukey) = TukeyStats::of_sorted(&values) else { return };
         let colour = series.style.color();
         let (x, half_px) = (rows.x.pixel_at(tukey.median), rows.row_px * MEDIAN_SHARE / 2.0);
-        svg.start_line((x, y - half_px), (x, y + half_px))
-            .set_text("class", "median")
-            .set_stroke(&colour, 1.6)
-            .end_empty();
+        let median = svg.start_line("median", (x, y - half_px), (x, y + half_px));
+        median.set_stroke(&colour, 1.6).end_empty();
         let radius = (rows.row_px / 9.0).clamp(2.2, 4.4);
         let quantity = match self.x.label.trim() {
             "" => String::new(),

@@ -345,10 +345,9 @@ impl<'a> PointData<'a> {
             for point in self.shown_points(series).filter(has_interval) {
                 let ends = [point.low, point.high].map(|end| end.unwrap_or(point.y));
                 let [low, high] = ends.map(|end| area.point_at(point.x, end));
-                svg.start_line(low, high).set_text("class", "interval").end_empty();
+                svg.start_line("interval", low, high).end_empty();
                 for (x, y) in [low, high] {
-                    let cap = svg.start_line((x - CAP_PX, y), (x + CAP_PX, y));
-                    cap.set_text("class", "cap").end_empty();
+                    svg.start_line("cap", (x - CAP_PX, y), (x + CAP_PX, y)).end_empty();
                 }
             }
         });
@@ -540,8 +539,7 @@ impl SheetContent for RunsChart {
 /// Draws a line across the plot at the median of a series, or at the compared estimate.
 fn draw_center(svg: &mut SvgWriter, area: &PlotArea, tukey: &TukeyStats, style: SeriesStyle) {
     let y = area.y.pixel_at(tukey.center);
-    svg.start_line((area.rect.left, y), (area.rect.right, y))
-        .set_text("class", "median")
+    svg.start_line("median", (area.rect.left, y), (area.rect.right, y))
         .set_stroke(&style.color(), 1.2)
         .set_number("stroke-opacity", 0.6)
         .set_nonempty("stroke-dasharray", style.dash())
@@ -572,7 +570,8 @@ fn draw_box(
             .set_number("fill-opacity", 0.2)
             .end_with_tooltip(&tukey.describe_box());
         let center = y_of(tukey.center);
-        svg.start_line((left, center), (right, center)).set_number("stroke-width", 2.4).end_empty();
+        let line = svg.start_line("", (left, center), (right, center));
+        line.set_number("stroke-width", 2.4).end_empty();
         svg.start_path("", &style.marker().path(middle, center, 2.8)).end_empty();
     });
 }

@@ -4,8 +4,7 @@
 use crate::AxisScale;
 use crate::style::{SeriesStyle, VerdictMark, full_fill, pale_fill};
 use crate::svg::{
-    INK, MUTED, OpenElement, OutputMedium, PAPER, PixelRect, SvgWriter, TextAnchor, TextLine,
-    tint_color,
+    INK, MUTED, OpenElement, OutputMedium, PAPER, PixelRect, SvgWriter, TextAnchor, tint_color,
 };
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
@@ -102,8 +101,8 @@ pub(crate) fn draw_sheet(
 /// Writes a message into the middle of an area without a chart.
 pub(crate) fn draw_message(svg: &mut SvgWriter, message: &str, area: PixelRect, size_px: f64) {
     let message = truncate_end(message, area.width(), size_px);
-    let text = TextLine::at(&message, area.middle_x(), area.middle_y(), size_px);
-    svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
+    let middle = (area.middle_x(), area.middle_y());
+    svg.write_text(&message, middle, size_px, TextAnchor::Middle, MUTED);
 }
 
 /// Size of a sheet with this width and the natural height of the chart below `header`.
@@ -191,8 +190,8 @@ impl PlacedHeader {
             |svg: &mut SvgWriter, block: &Option<WrappedLabel>, size_px, line_px, colour| {
                 for line in block.iter().flat_map(|wrapped| &wrapped.lines) {
                     y += line_px;
-                    let text = TextLine::at(&line.text, left, y - line_px * 0.27, size_px);
-                    svg.write_text(&text.with_color(colour));
+                    let at = (left, y - line_px * 0.27);
+                    svg.write_text(&line.text, at, size_px, TextAnchor::Start, colour);
                 }
             };
         write(svg, &self.title, TITLE_PX, TITLE_LINE, INK);
@@ -296,12 +295,12 @@ impl LegendLayout {
                 let (x, y) = (left + x, middle(*row));
                 key.swatch.draw(svg, x, y);
                 let baseline = y + SIZE_PX * CAP_HEIGHT / 2.0;
-                let start = x + key.swatch.width();
-                svg.write_text(&TextLine::at(&key.name, start, baseline, SIZE_PX));
+                let at = (x + key.swatch.width(), baseline);
+                svg.write_text(&key.name, at, SIZE_PX, TextAnchor::Start, INK);
             }
             if let Some((x, text)) = &self.omission {
                 let baseline = middle(self.rows - 1) + SIZE_PX * CAP_HEIGHT / 2.0;
-                svg.write_text(&TextLine::at(text, left + x, baseline, SIZE_PX).with_color(MUTED));
+                svg.write_text(text, (left + x, baseline), SIZE_PX, TextAnchor::Start, MUTED);
             }
         });
     }
@@ -383,7 +382,7 @@ impl LegendSwatch {
 }
 
 fn draw_sample_line<'a>(svg: &'a mut SvgWriter, x: f64, y: f64, colour: &str) -> OpenElement<'a> {
-    svg.start_line((x, y), (x + 28.0, y)).set_stroke(colour, 2.0)
+    svg.start_line("", (x, y), (x + 28.0, y)).set_stroke(colour, 2.0)
 }
 
 /// Turns a line into round dots.

@@ -6,7 +6,7 @@ use crate::axes::PlotArea;
 use crate::axis::AxisMapping;
 use crate::sheet::draw_failure;
 use crate::style::VerdictMark;
-use crate::svg::{AXIS, INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextLine};
+use crate::svg::{AXIS, INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
 
 /// Font size and lane height of the labels, for changes and for notes.
@@ -134,7 +134,7 @@ impl TrendChange {
         }
         if self.state.is_invalidated() {
             let half_px = radius + 1.0;
-            svg.start_line((x - half_px, y + half_px), (x + half_px, y - half_px))
+            svg.start_line("", (x - half_px, y + half_px), (x + half_px, y - half_px))
                 .set_stroke(colour, 1.5)
                 .end_empty();
         }
@@ -317,8 +317,7 @@ impl<'a> TrendMarks<'a> {
                     TrendNoteKind::Work => ("", 1.4),
                     _ => ("5 3", 0.9),
                 };
-                svg.start_line((x, area.rect.top - label_px), (x, area.rect.bottom))
-                    .set_text("class", "note")
+                svg.start_line("note", (x, area.rect.top - label_px), (x, area.rect.bottom))
                     .set_stroke(AXIS, width)
                     .set_nonempty("stroke-dasharray", dash)
                     .end_with_tooltip(note.tooltip());
@@ -342,8 +341,7 @@ impl<'a> TrendMarks<'a> {
                     _ => "3 3",
                 };
                 let x = area.x.pixel_at(change.border_position());
-                svg.start_line((x, self.mark_y(label, top)), (x, bottom))
-                    .set_text("class", "border")
+                svg.start_line("border", (x, self.mark_y(label, top)), (x, bottom))
                     .set_stroke(change.colour(), 1.2)
                     .set_nonempty("stroke-dasharray", dash)
                     .end_empty();
@@ -411,6 +409,6 @@ fn draw_label(
         bottom: middle + size_px * 0.6,
     };
     svg.start_rect("", rect).set_text("fill", PAPER).end_empty();
-    let text = TextLine::at(&label.text, label.left, middle + size_px * 0.36, size_px);
-    svg.write_text(&text.with_color(colour));
+    let at = (label.left, middle + size_px * 0.36);
+    svg.write_text(&label.text, at, size_px, TextAnchor::Start, colour);
 }

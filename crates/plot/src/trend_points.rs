@@ -8,9 +8,7 @@ use crate::distribution::median;
 use crate::format::{format_figure, format_range};
 use crate::point_chart::ChartPoint;
 use crate::style::SeriesStyle;
-use crate::svg::{
-    AXIS, INK, MUTED, OpenElement, PAPER, PixelRect, SvgWriter, TextAnchor, TextLine,
-};
+use crate::svg::{AXIS, INK, MUTED, OpenElement, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
 
 /// Maximum number of points that are drawn individually instead of in buckets.
@@ -452,7 +450,7 @@ impl TrendFoot<'_> {
         let tick_end = bottom + TICK_LENGTH_PX;
         svg.start_group("x-ticks").end_with(|svg| {
             for tick in &ticks {
-                let line = svg.start_line((tick.x_px, bottom), (tick.x_px, tick_end));
+                let line = svg.start_line("", (tick.x_px, bottom), (tick.x_px, tick_end));
                 line.set_text("stroke", AXIS).end_empty();
                 tick.write(svg, tick_end + TICK_PX, MUTED);
             }
@@ -474,8 +472,7 @@ impl TrendFoot<'_> {
             let inside = self.tags.iter().filter(|(position, _)| area.x.contains_value(*position));
             for (position, name) in inside {
                 let x_px = area.x.pixel_at(*position);
-                svg.start_line((x_px, top), (x_px, bottom))
-                    .set_text("class", "tag")
+                svg.start_line("tag", (x_px, top), (x_px, bottom))
                     .set_stroke(AXIS, 0.8)
                     .set_text("stroke-dasharray", "1 3")
                     .end_with_tooltip(name);
@@ -498,8 +495,7 @@ struct PlacedLabel {
 
 impl PlacedLabel {
     fn write(&self, svg: &mut SvgWriter, baseline: f64, colour: &str) {
-        let text = TextLine::at(&self.text, self.middle, baseline, TICK_PX);
-        svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(colour));
+        svg.write_text(&self.text, (self.middle, baseline), TICK_PX, TextAnchor::Middle, colour);
     }
 }
 
