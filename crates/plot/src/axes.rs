@@ -290,8 +290,7 @@ impl CategoryLabels {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
         let smaller = [11.0, 10.0, MIN_LABEL_PX].into_iter().filter(|size| *size < largest);
         let complete = std::iter::once(largest).chain(smaller).find_map(|size_px| {
-            let blocks = complete_column(labels, band_px, max_width, size_px)?;
-            Some((size_px, blocks))
+            Some((size_px, complete_column(labels, band_px, max_width, size_px)?))
         });
         let (size_px, blocks) = complete.unwrap_or_else(|| {
             let size_px = largest.min(10.0);

@@ -128,21 +128,15 @@ impl AxisExtent {
         values: impl IntoIterator<Item = f64>,
         padding: f64,
     ) -> Option<Self> {
-        match scale {
-            AxisScale::Category(names) => Some(Self::of_names(names.len())),
-            _ => {
-                let extent = Self::of_values(scale, values)?;
-                Some(extent.including_near_zero().with_padding(padding))
-            }
+        if let AxisScale::Category(names) = scale {
+            return Some(Self::of_names(names.len()));
         }
+        Some(Self::of_values(scale, values)?.including_near_zero().with_padding(padding))
     }
 
     /// Extends to `value`, if the scale can show it.
     pub fn extended_to(self, value: f64) -> Self {
-        match self.projection.project(value) {
-            Some(projected) => self.extended_to_projected(projected),
-            None => self,
-        }
+        self.projection.project(value).map_or(self, |value| self.extended_to_projected(value))
     }
 
     /// Extends to a position in projected space.
@@ -153,13 +147,10 @@ impl AxisExtent {
     /// Extends to zero if this takes at most a third of the axis. An axis that starts at zero shows
     /// true proportions, but a distant zero would squeeze the data.
     pub fn including_near_zero(self) -> Self {
-        let (smaller, larger) =
-            (self.low.abs().min(self.high.abs()), self.low.abs().max(self.high.abs()));
+        let (low, high) = (self.low.abs(), self.high.abs());
         let is_linear = self.projection == ScaleProjection::Linear;
-        if is_linear && smaller <= larger / 3.0 && self.low * self.high > 0.0 {
-            return self.extended_to(0.0);
-        }
-        self
+        let is_near = low.min(high) <= low.max(high) / 3.0 && self.low * self.high > 0.0;
+        if is_linear && is_near { self.extended_to(0.0) } else { self }
     }
 
     /// Pads both ends by a fraction of the span. On linear and nines scales, the padding does not
@@ -326,6 +317,15 @@ impl AxisMapping {
         (self.to_px - self.start_px).abs()
     }
 
+    /// Returns about `target_count` ticks. A category axis has a tick for every name.
+    pub fn ticks(&self, target_count: usize) -> Vec<AxisTick> {
+        let Some(names) = self.names() else {
+            return extent_ticks(self.extent, target_count, self.whole_numbers);
+        };
+        let values: Vec<f64> = (0..names.len()).map(|index| index as f64).collect();
+        label_ticks(&values, names.to_vec())
+    }
+
     /// Names of a category axis.
     pub fn names(&self) -> Option<&[String]> {
         match &self.scale {
@@ -387,8 +387,7 @@ fn nice_step(rough: f64) -> f64 {
 }
 
 fn log2_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
-    let octaves = extent.high - extent.low;
-    if octaves < 2.0 {
+    if extent.high - extent.low < 2.0 {
         return even_ticks(extent.low.exp2(), extent.high.exp2(), target_count, false);
     }
     let exponents = whole_exponents(extent, target_count);
@@ -411,8 +410,7 @@ fn log10_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
     let mut ticks = label_ticks(&values, log10_labels(&values));
     if span.ceil() <= target_count as f64 {
         let minor_values = scaled_mantissas(extent, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
-        ticks
-            .extend(minor_values.into_iter().map(|value| AxisTick { value, label: String::new() }));
+        ticks.extend(label_ticks(&minor_values, vec![String::new(); minor_values.len()]));
     }
     ticks
 }
@@ -425,22 +423,18 @@ fn nines_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
     if values.len() + 3 <= target_count {
         values.extend([25.0, 75.0, 95.0]);
     }
-    let inside = |value: &f64| {
-        let projected = ScaleProjection::Nines.project(*value);
-        projected.is_some_and(|projected| {
-            projected >= extent.low - 1e-9 && projected <= extent.high + 1e-9
-        })
-    };
-    values.retain(inside);
+    let shown = extent.low - 1e-9..=extent.high + 1e-9;
+    let project = |value: f64| ScaleProjection::Nines.project(value);
+    values.retain(|value| project(*value).is_some_and(|projected| shown.contains(&projected)));
     values.sort_by(f64::total_cmp);
     let stride = values.len().div_ceil(target_count.max(1)).max(1);
-    let shown: Vec<f64> = values.into_iter().rev().step_by(stride).collect();
+    let mut values: Vec<f64> = values.into_iter().rev().step_by(stride).collect();
+    values.reverse();
     let label = |value: &f64| {
         let decimals = (-(100.0 - value).log10() - 1e-9).ceil().max(0.0) as usize;
         format!("{value:.decimals$}")
     };
-    let ascending: Vec<f64> = shown.into_iter().rev().collect();
-    label_ticks(&ascending, ascending.iter().map(label).collect())
+    label_ticks(&values, values.iter().map(label).collect())
 }
 
 /// Ticks at 0 and at round changes on both sides, as many as fit.
@@ -479,14 +473,10 @@ fn whole_exponents(extent: AxisExtent, target_count: usize) -> Vec<i32> {
 /// The values `mantissa * 10^n` within the extent, ascending.
 fn scaled_mantissas(extent: AxisExtent, mantissas: &[f64]) -> Vec<f64> {
     let decades = extent.low.floor() as i32..=extent.high.ceil() as i32;
-    let inside = |value: &f64| {
-        let exponent = value.log10();
-        exponent >= extent.low - 1e-9 && exponent <= extent.high + 1e-9
-    };
-    decades
-        .flat_map(|exponent| mantissas.iter().map(move |m| m * power_of_ten(exponent)))
-        .filter(inside)
-        .collect()
+    let values =
+        decades.flat_map(|exponent| mantissas.iter().map(move |m| m * power_of_ten(exponent)));
+    let shown = extent.low - 1e-9..=extent.high + 1e-9;
+    values.filter(|value| shown.contains(&value.log10())).collect()
 }
 
 /// Computes a power of ten. Unlike `powf`, this is exact if a double can represent the power.
@@ -501,20 +491,6 @@ fn power_of_ten(exponent: i32) -> f64 {
 
 fn label_ticks(values: &[f64], labels: Vec<String>) -> Vec<AxisTick> {
     values.iter().zip(labels).map(|(value, label)| AxisTick { value: *value, label }).collect()
-}
-
-impl AxisMapping {
-    /// Returns about `target_count` ticks. A category axis has a tick for every name.
-    pub fn ticks(&self, target_count: usize) -> Vec<AxisTick> {
-        match self.names() {
-            Some(names) => names
-                .iter()
-                .enumerate()
-                .map(|(index, name)| AxisTick { value: index as f64, label: name.clone() })
-                .collect(),
-            None => extent_ticks(self.extent, target_count, self.whole_numbers),
-        }
-    }
 }
 
 #[cfg(test)]

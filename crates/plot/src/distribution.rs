@@ -31,21 +31,14 @@ impl TukeyStats {
         let fence_distance = 1.5 * (high_quartile - low_quartile);
         let low_fence = low_quartile - fence_distance;
         let high_fence = high_quartile + fence_distance;
-        let low_whisker = sorted.iter().copied().find(|value| *value >= low_fence).unwrap_or(first);
-        let high_whisker =
-            sorted.iter().rev().copied().find(|value| *value <= high_fence).unwrap_or(last);
+        let low_end = sorted.iter().copied().find(|value| *value >= low_fence).unwrap_or(first);
+        let high_end = sorted.iter().rev().copied().find(|value| *value <= high_fence);
         // A quartile may lie between two values. If the outer value is beyond the fence, the
         // whisker would end inside the box, so it ends at the quartile instead.
-        let (low_whisker, high_whisker) =
-            (low_whisker.min(low_quartile), high_whisker.max(high_quartile));
-        Some(Self {
-            low_whisker,
-            low_quartile,
-            median,
-            center: median,
-            high_quartile,
-            high_whisker,
-        })
+        let low_whisker = low_end.min(low_quartile);
+        let high_whisker = high_end.unwrap_or(last).max(high_quartile);
+        let center = median;
+        Some(Self { low_whisker, low_quartile, median, center, high_quartile, high_whisker })
     }
 
     /// Moves the line across the box to `center`, if given.

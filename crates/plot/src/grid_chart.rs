@@ -171,8 +171,7 @@ impl GridChart {
 
     /// Extents of each panel; `None` for a panel without data.
     fn extents(&self) -> Vec<Option<PanelExtents>> {
-        let panels: Vec<Option<PanelExtents>> =
-            self.panel_data().map(|data| data.extents()).collect();
+        let panels: Vec<_> = self.panel_data().map(|data| data.extents()).collect();
         let shared_x = shared_extent(panels.iter().flatten().map(|(x, _)| *x));
         let shared_y = shared_extent(panels.iter().flatten().filter_map(|(_, y)| *y));
         let fitted =
@@ -198,12 +197,6 @@ impl GridChart {
             PanelData::Points(_) | PanelData::Sequence(_) => Some(self.y.full_label()),
             PanelData::Values(data) => data.height_unit().map(str::to_owned),
         }
-    }
-
-    /// Area of the sheet available to panels.
-    fn panel_area(&self, area: PixelRect) -> PixelRect {
-        let top = self.top_label().map_or(0.0, |_| TOP_STRIP);
-        PixelRect::new(area.left, area.top + top, area.right, area.bottom - TOP_STRIP)
     }
 }
 
@@ -248,17 +241,11 @@ impl SheetContent for GridChart {
         let panels = format_count(self.panels.len(), "panel", "s");
         let values: usize = self.panel_data().map(|data| data.count_shown()).sum();
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
-        let series =
-            self.panel_data().next().map_or(String::new(), |data| join_names(&data.names()));
-        let of_series = match series.as_str() {
-            "" => String::new(),
-            names => format!(" of {names}"),
-        };
-        format!(
-            "{panels} with {}{of_series}: {}.",
-            format_count(values, "value", "s"),
-            join_names(&titles)
-        )
+        let values = format_count(values, "value", "s");
+        let series = self.panel_data().next().map(|data| join_names(&data.names()));
+        let series = series.filter(|names| !names.is_empty());
+        let of_series = series.map_or(String::new(), |names| format!(" of {names}"));
+        format!("{panels} with {values}{of_series}: {}.", join_names(&titles))
     }
 
     fn is_empty(&self) -> bool {
@@ -266,10 +253,14 @@ impl SheetContent for GridChart {
     }
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
-        draw_left_label(svg, area, &self.top_label().unwrap_or_default());
+        let label = self.top_label();
+        draw_left_label(svg, area, label.as_deref().unwrap_or_default());
         draw_bottom_label(svg, area, area.bottom, &self.x.full_label());
-        let layout = GridLayout::for_panels(self.panels.len(), self.panel_area(area));
-        let capacity = layout.capacity();
+        let top = area.top + label.map_or(0.0, |_| TOP_STRIP);
+        let below = PixelRect::new(area.left, top, area.right, area.bottom - TOP_STRIP);
+        let layout = GridLayout::for_panels(self.panels.len(), below);
+        // The number of panels that fit.
+        let capacity = layout.columns * layout.rows;
         let panels = self.panels.iter().zip(self.panel_data()).zip(self.extents());
         for (index, ((panel, data), extents)) in panels.enumerate().take(capacity) {
             let panel_area = layout.panel_rect(index);
@@ -410,11 +401,6 @@ impl GridLayout {
         Self { columns, rows: panels.div_ceil(columns).clamp(1, fitting), sheet }
     }
 
-    /// Number of panels that fit.
-    fn capacity(&self) -> usize {
-        self.columns * self.rows
-    }
-
     /// Area of the panel with this index, in reading order.
     fn panel_rect(&self, index: usize) -> PixelRect {
         let (row, column) = (index / self.columns, index % self.columns);
@@ -475,6 +461,6 @@ mod tests {
     #[test]
     fn a_low_sheet_has_places_for_the_first_panels_only() {
         let layout = GridLayout::for_panels(24, PixelRect::new(0.0, 0.0, 800.0, 200.0));
-        assert_eq!(layout.capacity(), 8);
+        assert_eq!(layout.columns * layout.rows, 8);
     }
 }

@@ -121,10 +121,7 @@ pub(crate) fn natural_size(
 }
 
 fn sheet_margin(medium: &OutputMedium) -> f64 {
-    match medium {
-        OutputMedium::File | OutputMedium::Painter => MARGIN,
-        OutputMedium::Page(_) => MARGIN_ON_PAGE,
-    }
+    if matches!(medium, OutputMedium::Page(_)) { MARGIN_ON_PAGE } else { MARGIN }
 }
 
 // Lays out and draws the top of the sheet: title, subtitle, note and legend.
@@ -149,54 +146,55 @@ pub(crate) struct ChartHeader<'a> {
 impl ChartHeader<'_> {
     /// Wraps all text into lines of at most `width` pixels.
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
-        let subtitle = self.subtitle.unwrap_or_default();
-        let note = self.note.as_deref().unwrap_or_default();
-        let wrap = |text: &str, size_px, max_lines| match text.trim() {
-            "" => None,
-            text => Some(wrap_text(text, width, size_px, max_lines)),
+        let subtitle_block = |text: Option<&str>| {
+            let label = wrap_text(text.unwrap_or_default().trim(), width, SUBTITLE_PX, 3);
+            HeaderBlock { label, size_px: SUBTITLE_PX, line_px: SUBTITLE_LINE, colour: MUTED }
         };
+        let title = wrap_text(self.title.trim(), width, TITLE_PX, 2);
+        let title =
+            HeaderBlock { label: title, size_px: TITLE_PX, line_px: TITLE_LINE, colour: INK };
+        let notes = [subtitle_block(self.subtitle), subtitle_block(self.note.as_deref())];
+        let blocks = [title].into_iter().chain(notes);
         PlacedHeader {
-            title: wrap(self.title, TITLE_PX, 2),
-            subtitle: wrap(subtitle, SUBTITLE_PX, 3),
-            note: wrap(note, SUBTITLE_PX, 3),
+            // A blank text is wrapped into one blank line.
+            blocks: blocks.filter(|block| !block.label.lines[0].text.is_empty()).collect(),
             legend: LegendLayout::lay_out(&self.legend, width),
         }
     }
 }
 
+/// The title, the subtitle or the note, wrapped into lines.
+struct HeaderBlock {
+    label: WrappedLabel,
+    size_px: f64,
+    line_px: f64,
+    colour: &'static str,
+}
+
 /// A header with wrapped lines.
 pub(crate) struct PlacedHeader {
-    title: Option<WrappedLabel>,
-    subtitle: Option<WrappedLabel>,
-    note: Option<WrappedLabel>,
+    blocks: Vec<HeaderBlock>,
     legend: LegendLayout,
 }
 
 impl PlacedHeader {
     /// Height in pixels, including the gap to the chart.
     pub fn height(&self) -> f64 {
-        let count =
-            |wrapped: &Option<WrappedLabel>| wrapped.as_ref().map_or(0, |w| w.lines.len()) as f64;
-        count(&self.title) * TITLE_LINE
-            + (count(&self.subtitle) + count(&self.note)) * SUBTITLE_LINE
-            + self.legend.height()
-            + GAP
+        let heights =
+            self.blocks.iter().map(|block| block.label.lines.len() as f64 * block.line_px);
+        heights.sum::<f64>() + self.legend.height() + GAP
     }
 
     /// Draws the header with its upper left corner at (`left`, `top`).
     pub fn draw(&self, svg: &mut SvgWriter, left: f64, top: f64) {
         let mut y = top;
-        let mut write =
-            |svg: &mut SvgWriter, block: &Option<WrappedLabel>, size_px, line_px, colour| {
-                for line in block.iter().flat_map(|wrapped| &wrapped.lines) {
-                    y += line_px;
-                    let at = (left, y - line_px * 0.27);
-                    svg.write_text(&line.text, at, size_px, TextAnchor::Start, colour);
-                }
-            };
-        write(svg, &self.title, TITLE_PX, TITLE_LINE, INK);
-        write(svg, &self.subtitle, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
-        write(svg, &self.note, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
+        for block in &self.blocks {
+            for line in &block.label.lines {
+                y += block.line_px;
+                let at = (left, y - block.line_px * 0.27);
+                svg.write_text(&line.text, at, block.size_px, TextAnchor::Start, block.colour);
+            }
+        }
         self.legend.draw(svg, left, y);
     }
 }

@@ -145,10 +145,8 @@ pub(crate) fn pale_fill(style: SeriesStyle) -> String {
 /// Defines the hatchings that the first `count` styles need, either full or pale.
 pub(crate) fn define_hatchings(svg: &mut SvgWriter, count: usize, is_pale: bool) {
     // After 35 styles (7 colors, 5 hatchings) the combinations repeat.
-    let styles: Vec<SeriesStyle> = (0..count.min(35))
-        .map(SeriesStyle::of_series)
-        .filter(|style| style.hatching() > 0)
-        .collect();
+    let styles = (0..count.min(35)).map(SeriesStyle::of_series);
+    let styles: Vec<SeriesStyle> = styles.filter(|style| style.hatching() > 0).collect();
     if styles.is_empty() {
         return;
     }

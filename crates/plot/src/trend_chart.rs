@@ -311,8 +311,7 @@ impl SheetContent for TrendChart {
         let Some(layout) = TrendLayout::new(self, PixelRect::new(0.0, 0.0, width, 1e6)) else {
             return plot;
         };
-        let above = top_strip_height(&self.y.label) + layout.marks.height();
-        above + plot.max(MIN_PLOT_PX) + layout.foot.height()
+        top_strip_height(&self.y.label) + layout.marks.height() + plot + layout.foot.height()
     }
 }
 

@@ -302,7 +302,6 @@ impl PointField<'_> {
     /// Ends a mark with its details.
     fn end_mark(&self, mark: OpenElement<'_>, bucket: &PointBucket<'_>) {
         let (attributes, tooltip) = match bucket.points[..] {
-            [] => return mark.end_empty(),
             [point] => self.point_details(point),
             _ => self.bucket_details(bucket),
         };
@@ -556,14 +555,6 @@ enum DateStep {
     Months(i64),
 }
 
-/// Returns all steps, from fine to coarse.
-fn date_steps() -> impl Iterator<Item = DateStep> {
-    let minutes = [1.0, 5.0, 15.0, 60.0, 180.0, 720.0].map(DateStep::Minutes);
-    let days = [1.0, 2.0, 7.0, 14.0].map(DateStep::Days);
-    let months = [1, 2, 3, 6, 12, 24, 60, 120, 1200].map(DateStep::Months);
-    minutes.into_iter().chain(days).chain(months)
-}
-
 fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let (low, high) = (x.extent.low, x.extent.high);
     if low.abs() > MAX_DATE_MS || high.abs() > MAX_DATE_MS {
@@ -576,7 +567,11 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
         let written = place_labels(&labels, x, ends);
         (!labels.is_empty() && written.len() == labels.len()).then_some(written)
     };
-    date_steps().find_map(fitting_labels).unwrap_or_default()
+    let minutes = [1.0, 5.0, 15.0, 60.0, 180.0, 720.0].map(DateStep::Minutes);
+    let days = [1.0, 2.0, 7.0, 14.0].map(DateStep::Days);
+    let months = [1, 2, 3, 6, 12, 24, 60, 120, 1200].map(DateStep::Months);
+    let mut steps = minutes.into_iter().chain(days).chain(months);
+    steps.find_map(fitting_labels).unwrap_or_default()
 }
 
 impl DateStep {
