@@ -128,11 +128,7 @@ impl DropInConsole<'_> {
     /// Flushes the results, reports the error in `result` if there is one, and returns the exit
     /// status.
     pub fn finish(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
-        let flushed = result.and_then(|status| {
-            self.stdout.flush()?;
-            Ok(status)
-        });
-        match flushed {
+        match result.and_then(|status| Ok(self.stdout.flush().map(|()| status)?)) {
             Ok(status) => status,
             Err(error) if is_broken_pipe(&error) => EXIT_BROKEN_PIPE,
             Err(error) => {
@@ -159,17 +155,14 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Formats a time like `Sat Nov 21 19:18:13 2026`, in the local time zone; empty if out of range.
-pub fn local_time(epoch_s: u64) -> String {
-    format_local(epoch_s, "%a %b %d %H:%M:%S %Y")
-}
+/// Format of a time like `Sat Nov 21 19:18:13 2026`.
+pub const DATE_FORMAT: &str = "%a %b %d %H:%M:%S %Y";
 
-/// Formats a time like `2026-11-21T19:18:13+01:00`; empty if out of range.
-pub fn iso_time(epoch_s: u64) -> String {
-    format_local(epoch_s, "%Y-%m-%dT%H:%M:%S%:z")
-}
+/// Format of a time like `2026-11-21T19:18:13+01:00`.
+pub const ISO_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%:z";
 
-fn format_local(epoch_s: u64, format: &str) -> String {
+/// Formats a time in the local time zone; empty if out of range.
+pub fn format_local(epoch_s: u64, format: &str) -> String {
     let time = i64::try_from(epoch_s).ok().and_then(|second| Timestamp::from_second(second).ok());
     let local = time.map(|time| time.to_zoned(TimeZone::system()));
     local.map(|local| local.strftime(format).to_string()).unwrap_or_default()
@@ -382,12 +375,12 @@ mod tests {
     #[test]
     fn the_local_time_matches_the_date_command() {
         let Some(printed) = date_command("+%a %b %d %H:%M:%S %Y") else { return };
-        assert_eq!(local_time(1_795_288_693), printed);
+        assert_eq!(format_local(1_795_288_693, DATE_FORMAT), printed);
     }
 
     #[test]
     fn the_utc_offset_matches_the_date_command() {
         let Some(printed) = date_command("+%Y-%m-%dT%H:%M:%S%:z") else { return };
-        assert_eq!(iso_time(1_795_288_693), printed);
+        assert_eq!(format_local(1_795_288_693, ISO_FORMAT), printed);
     }
 }

@@ -5,8 +5,8 @@
 //! and the order of tables, rows and columns. [`filter_record`] decides which results are kept.
 
 use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart};
-use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean};
+use crate::benchstat::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -531,7 +531,6 @@ fn keeps_figure(
 mod tests {
     use super::*;
     use crate::benchstat::query::{parse_filter, parse_projection};
-    use crate::benchstat::records::BenchmarkRecords;
 
     fn sample_record() -> BenchmarkRecord {
         let mut records = BenchmarkRecords::default();

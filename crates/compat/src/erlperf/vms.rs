@@ -5,7 +5,7 @@
 //! samples are used. [`GaugeMonitor`] prints a line per second while snippets are measured. Start
 //! at [`ErlangMachines::start_all`].
 
-use crate::console::iso_time;
+use crate::console::{ISO_FORMAT, format_local};
 use crate::erlperf::arguments::ErlperfRequest;
 use crate::erlperf::snippet::ErlangSnippet;
 use crate::erlperf::table::{display_width, format_number, format_size, to_single_line};
@@ -472,7 +472,8 @@ impl GaugeMonitor {
     fn format_line(&mut self, event: &ProtocolMessage) -> String {
         let gauge = |name: &str| event.parse_number::<f64>(name).unwrap_or(0.0);
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let mut line = iso_time(since_epoch.map_or(0, |since_epoch| since_epoch.as_secs()));
+        let epoch_s = since_epoch.map_or(0, |since_epoch| since_epoch.as_secs());
+        let mut line = format_local(epoch_s, ISO_FORMAT);
         for name in ["sched_util", "dcpu", "dio"] {
             line += &format!(" {:6.2}", gauge(name));
         }
