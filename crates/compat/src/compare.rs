@@ -19,7 +19,7 @@ use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::figures::CaseRates;
 use speedwell_formats::node_csv::{CompareRates, CompareSide, javascript, rows};
-use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
+use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 use speedwell_stats::describe::mean;
 use speedwell_stats::test::welch::{WelchError, WelchTest, welch};
 use std::path::PathBuf;
@@ -276,9 +276,10 @@ fn parse_max_regression(arguments: &ParsedArguments<'_>) -> Result<Option<f64>, 
     match arguments.value("max-regression").map(str::parse::<f64>) {
         None => Ok(None),
         Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Ok(Some(limit)),
-        Some(_) => Err(NodeRefusal::Usage(
-            "the value of '--max-regression' must be a percentage of at least 0".to_owned(),
-        )),
+        Some(_) => {
+            let reason = "the value of '--max-regression' must be a percentage of at least 0";
+            Err(NodeRefusal::Usage(reason.to_owned()))
+        }
     }
 }
 
@@ -343,10 +344,10 @@ impl ComparePrinter<'_> {
 
 /// Returns the name by which `compare.R` groups rows: the file name, a space and the configuration.
 fn full_name(name: &str, run: &Run) -> String {
-    let values = run.case.values.iter();
-    let pairs: Vec<String> = values
-        .map(|(name, value)| format!("{name}={}", javascript::format_inspected(value)))
-        .collect();
+    let pair = |(name, value): &(String, ParameterValue)| {
+        format!("{name}={}", javascript::format_inspected(value))
+    };
+    let pairs: Vec<String> = run.case.values.iter().map(pair).collect();
     format!("{name} {}", pairs.join(" "))
 }
 

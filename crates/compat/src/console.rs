@@ -149,10 +149,8 @@ pub fn terminal_columns(stream: impl AsFd) -> Option<usize> {
 
 /// Whether an error means that the reader of the results has closed its pipe.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Format of a time like `Sat Nov 21 19:18:13 2026`.
@@ -263,9 +261,8 @@ pub fn parse_getopt<'a>(
                 let (option, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
                 if takes_value {
                     let attached = Some(remainder).filter(|value| !value.is_empty());
-                    let value = attached
-                        .or_else(|| arguments_left.next())
-                        .ok_or(ArgumentError::NeedsValue(letter_text))?;
+                    let value = attached.or_else(|| arguments_left.next());
+                    let value = value.ok_or(ArgumentError::NeedsValue(letter_text))?;
                     parsed.options.push((option, Some(value)));
                     break;
                 }
@@ -298,10 +295,8 @@ pub fn parse_node<'a>(
             if switches.contains(&name) {
                 parsed.options.push((name, None));
             } else if valued.contains(&name) {
-                let value = arguments_left
-                    .next()
-                    .filter(|value| *value != "--")
-                    .ok_or(ArgumentError::NeedsValue(argument))?;
+                let value = arguments_left.next().filter(|value| *value != "--");
+                let value = value.ok_or(ArgumentError::NeedsValue(argument))?;
                 parsed.options.push((name, Some(value)));
             } else {
                 return Err(ArgumentError::UnknownName(argument));

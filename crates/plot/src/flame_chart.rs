@@ -110,11 +110,8 @@ impl SheetContent for FlameChart {
 
     fn summary(&self) -> String {
         let rows = self.typical_rows();
-        let widest = rows
-            .boxes
-            .iter()
-            .max_by(|a, b| a.width.total_cmp(&b.width))
-            .map_or("", |placed| placed.frame.name.as_str());
+        let widest = rows.boxes.iter().max_by(|a, b| a.width.total_cmp(&b.width));
+        let widest = widest.map_or("", |placed| &placed.frame.name);
         format!(
             "Flame graph of {} in {}; the widest is {widest}.",
             format_count(rows.boxes.len(), "box", "es"),

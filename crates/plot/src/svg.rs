@@ -396,10 +396,8 @@ static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
         ("paper", PAPER),
         ("neutral", NEUTRAL),
     ];
-    let mut variables: Vec<(String, String)> = base_colors
-        .into_iter()
-        .map(|(name, colour)| (format!("--plot-{name}"), colour.to_owned()))
-        .collect();
+    let base_colors = base_colors.map(|(name, color)| (format!("--plot-{name}"), color.to_owned()));
+    let mut variables = base_colors.to_vec();
     for (index, colour) in SERIES_COLORS.into_iter().enumerate() {
         variables.push((format!("--plot-series-{index}"), colour.to_owned()));
         for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {

@@ -122,10 +122,8 @@ impl TrendChart {
         else {
             return Vec::new();
         };
-        let projected: Vec<f64> = shown
-            .iter()
-            .map(|point| extent.projection.project(point.at.y).unwrap_or(extent.low))
-            .collect();
+        let project = |value: f64| extent.projection.project(value).unwrap_or(extent.low);
+        let projected: Vec<f64> = shown.iter().map(|point| project(point.at.y)).collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
         let quantile = |p: f64| sorted[(p * (sorted.len() - 1) as f64) as usize];
@@ -163,10 +161,8 @@ impl TrendChart {
     }
 
     fn x_extent(&self, shown: &ShownPoints<'_>) -> Option<AxisExtent> {
-        let positions = shown
-            .all
-            .iter()
-            .map(|point| point.at.x)
+        let points = shown.all.iter().map(|point| point.at.x);
+        let positions = points
             .chain(self.continued_points().map(|point| point.x))
             .chain(self.levels.iter().flat_map(|level| [level.from, level.to]))
             .chain(self.note_positions(TrendNoteKind::Failure));
@@ -251,11 +247,9 @@ impl TrendChart {
     }
 
     fn trend_foot(&self, shown: &[&TrendPoint]) -> TrendFoot<'_> {
-        let mut revisions: Vec<(f64, String)> = shown
-            .iter()
-            .filter(|point| !point.is_aside())
-            .map(|point| (point.at.x, point.revision.clone()))
-            .collect();
+        let regular = shown.iter().filter(|point| !point.is_aside());
+        let mut revisions: Vec<_> =
+            regular.map(|point| (point.at.x, point.revision.clone())).collect();
         revisions.dedup_by(|one, other| one.0 == other.0);
         let tags = self.notes.iter().filter(|note| note.kind == TrendNoteKind::Tag);
         let mut tags: Vec<_> = tags.map(|tag| (tag.x, tag.label.clone())).collect();

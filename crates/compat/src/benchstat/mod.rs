@@ -138,11 +138,9 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     let projections = [&table, &row, &column, &ignored];
     let is_admitted =
         |record: &BenchmarkRecord| projections.iter().all(|projection| projection.admits(record));
-    let results: Vec<BenchmarkRecord> = std::mem::take(&mut records.results)
-        .into_iter()
-        .filter(is_admitted)
-        .filter_map(|record| filter_record(&filter, record))
-        .collect();
+    let admitted = std::mem::take(&mut records.results).into_iter().filter(is_admitted);
+    let results: Vec<BenchmarkRecord> =
+        admitted.filter_map(|record| filter_record(&filter, record)).collect();
     let rules = TableRules {
         remaining: used_keys.remaining_projection(),
         table,
@@ -188,11 +186,9 @@ fn read_files(
         records.read_file(&path, &label, &String::from_utf8_lossy(content));
         if records.results.len() == count_before {
             let diagnosis = UnreadableFile::diagnose(content);
+            let command = "go test -bench . -count 10 > FILE";
             missing_messages.push(match diagnosis.hint {
-                "" => format!(
-                    "'{path}' has no results\nhint: create some with 'go test -bench . -count 10 \
-                     > FILE'"
-                ),
+                "" => format!("'{path}' has no results\nhint: create some with '{command}'"),
                 _ => format!("'{path}' {}{}", diagnosis.found, diagnosis.hint_line()),
             });
         }
@@ -223,7 +219,7 @@ fn label_files(files: &[String]) -> Vec<(String, String)> {
 
 /// One figure of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BenchstatFigure {
+pub(crate) struct BenchstatFigure {
     /// Value in the tidied unit.
     pub value: f64,
     /// Tidied unit.
@@ -234,7 +230,7 @@ pub struct BenchstatFigure {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct BenchmarkRecord {
+pub(crate) struct BenchmarkRecord {
     /// Name without the prefix `Benchmark`.
     pub name: String,
     /// Keys and values of the configuration, in the same order as in Go's benchstat. The key `.file`
@@ -284,7 +280,7 @@ fn split_processors(name: &str) -> (&str, Option<&str>) {
 
 /// Contents of all files.
 #[derive(Debug, Default)]
-pub struct BenchmarkRecords {
+pub(crate) struct BenchmarkRecords {
     /// Results in order.
     pub results: Vec<BenchmarkRecord>,
     /// Complaints about lines, in order, each with path and line number.

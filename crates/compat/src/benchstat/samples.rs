@@ -304,10 +304,10 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;
     }
-    let mean_of_logs = values
-        .iter()
-        .enumerate()
-        .fold(0.0, |mean, (index, value)| mean + (libm::log(*value) - mean) / (index + 1) as f64);
+    let mut mean_of_logs = 0.0;
+    for (index, value) in values.iter().enumerate() {
+        mean_of_logs += (libm::log(*value) - mean_of_logs) / (index + 1) as f64;
+    }
     Some(libm::exp(mean_of_logs))
 }
 
@@ -352,22 +352,21 @@ pub fn tidy_unit(unit: &str) -> (String, f64) {
         "MB/s" => return ("B/s".to_owned(), 1e6),
         _ => {}
     }
-    let mut tidied = unit.to_owned();
-    let is_untidy = |(_, word, is_denominator): &(usize, &str, bool)| {
-        !is_denominator && matches!(*word, "ns" | "MB")
-    };
-    let untidy: Vec<(usize, &str, bool)> = unit_words(unit).into_iter().filter(is_untidy).collect();
     // Factors are applied in the order of the words, so that rounding is the same as in Go's
     // benchstat.
-    let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
-        "ns" => factor / 1e9,
-        _ => factor * 1e6,
-    });
-    for (position, word, _) in untidy.into_iter().rev() {
-        let replacement = if word == "ns" { "sec" } else { "B" };
-        tidied.replace_range(position..position + word.len(), replacement);
+    let (mut tidied, mut factor, mut copied) = (String::new(), 1.0, 0);
+    for (position, word, is_denominator) in unit_words(unit) {
+        let replacement = match word {
+            "ns" if !is_denominator => "sec",
+            "MB" if !is_denominator => "B",
+            _ => continue,
+        };
+        factor = if word == "ns" { factor / 1e9 } else { factor * 1e6 };
+        tidied += &unit[copied..position];
+        tidied += replacement;
+        copied = position + word.len();
     }
-    (tidied, factor)
+    (tidied + &unit[copied..], factor)
 }
 
 /// Whether values in this unit are written with binary prefixes, such as `Ki`.
@@ -390,9 +389,8 @@ impl UnitScale {
     /// Returns the scale in which the smallest value has four digits.
     pub fn for_values(values: &[f64], is_binary: bool) -> UnitScale {
         let sizes = values.iter().map(|value| value.abs()).filter(|size| *size != 0.0);
-        let Some(smallest) =
-            sizes.reduce(|smallest, size| if size < smallest { size } else { smallest })
-        else {
+        let smaller = |smallest: f64, size: f64| if size < smallest { size } else { smallest };
+        let Some(smallest) = sizes.reduce(smaller) else {
             return UnitScale { decimals: 3, factor: 1.0, prefix: "" };
         };
         let prefixes = if is_binary { BINARY_PREFIXES } else { DECIMAL_PREFIXES };

@@ -44,24 +44,37 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 }
 
 fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let comparison = match ComparePyRun::open(request, console)? {
-        Ok(comparison) => comparison,
+    let filters = match request.both_filters() {
+        Some([baseline, contender]) => {
+            let common_name = format!("[{baseline} vs. {contender}]");
+            Some(([NameFilter::new(baseline)?, NameFilter::new(contender)?], common_name))
+        }
+        None => None,
+    };
+    let (read_filter, rules): (fn(&str) -> Result<NameFilter>, _) = if request.strict {
+        (NameFilter::new, ComparisonRules::Original)
+    } else {
+        (NameFilter::from_program_option, ComparisonRules::Sound)
+    };
+    let passed = request.passed_value(FILTER_FLAG).map(read_filter).transpose()?;
+    let sources = match ComparedSources::open_sides(request, console)? {
+        Ok(sources) => sources,
         Err(status) => return Ok(status),
     };
-    let sources = &comparison.sources;
     let read = |label: &String| format!("cannot compare '{label}'");
     let first = (sources.first.parse_entries()).with_context(|| read(&sources.labels[0]))?;
     let second = match &sources.second {
         Some(file) => file.parse_entries().with_context(|| read(&sources.labels[1]))?,
         None => FileEntries { context: first.context.clone(), entries: first.entries.clone() },
     };
+    let comparison = ComparePyRun { request, sources: &sources, filters, passed, rules };
     comparison.print_comparison([first, second], console)
 }
 
 /// Settings of a comparison and of its output.
 struct ComparePyRun<'q> {
     request: &'q ComparePyRequest,
-    sources: ComparedSources,
+    sources: &'q ComparedSources,
     /// Filters that the modes `filters` and `benchmarksfiltered` require, and the string that
     /// replaces their matches in names.
     filters: Option<([NameFilter; 2], String)>,
@@ -70,33 +83,7 @@ struct ComparePyRun<'q> {
     rules: ComparisonRules,
 }
 
-impl<'q> ComparePyRun<'q> {
-    /// Reads the filters and opens the sides. If a side has no results and the reason was already
-    /// reported, returns the exit status.
-    fn open(
-        request: &'q ComparePyRequest,
-        console: &mut DropInConsole<'_>,
-    ) -> Result<Result<ComparePyRun<'q>, i32>> {
-        let filters = match request.both_filters() {
-            Some([baseline, contender]) => {
-                let common_name = format!("[{baseline} vs. {contender}]");
-                Some(([NameFilter::new(baseline)?, NameFilter::new(contender)?], common_name))
-            }
-            None => None,
-        };
-        let passed = request.passed_value(FILTER_FLAG).map(|filter| {
-            if request.strict {
-                NameFilter::new(filter)
-            } else {
-                NameFilter::from_program_option(filter)
-            }
-        });
-        let passed = passed.transpose()?;
-        let rules = if request.strict { ComparisonRules::Original } else { ComparisonRules::Sound };
-        let sources = ComparedSources::open_sides(request, console)?;
-        Ok(sources.map(|sources| ComparePyRun { request, sources, filters, passed, rules }))
-    }
-
+impl ComparePyRun<'_> {
     /// Prints the table and all messages.
     fn print_comparison(
         &self,
@@ -107,10 +94,10 @@ impl<'q> ComparePyRun<'q> {
             console.warn(TOOL, &message)?;
         }
         let [first, second] = results;
-        let are_programs = self.sources.are_programs;
+        let [is_first_program, is_second_program] = self.sources.are_programs;
         let sides = [
-            ComparedSide::new(first.entries, &self.entry_choice(0, are_programs[0])),
-            ComparedSide::new(second.entries, &self.entry_choice(1, are_programs[1])),
+            ComparedSide::new(first.entries, &self.entry_choice(0, is_first_program)),
+            ComparedSide::new(second.entries, &self.entry_choice(1, is_second_program)),
         ];
         let tests = self.request.tests;
         let figures = compare_entries(&sides[0].entries, &sides[1].entries, tests, self.rules);
@@ -125,10 +112,9 @@ impl<'q> ComparePyRun<'q> {
         if row_count > 0 || self.request.strict {
             return Ok(0);
         }
-        let reason = self.explain_empty(&figures, &sides);
         console.stdout.flush()?;
-        let reason = escape_controls(&reason);
-        writeln!(console.stderr, "{TOOL}: nothing compared: {reason}")?;
+        let reason = self.explain_empty(&figures, &sides);
+        writeln!(console.stderr, "{TOOL}: nothing compared: {}", escape_controls(&reason))?;
         Ok(EXIT_FAILED)
     }
 
@@ -219,22 +205,21 @@ impl<'q> ComparePyRun<'q> {
     }
 
     fn explain_empty(&self, figures: &UTestTable<'_>, sides: &[ComparedSide<'_>; 2]) -> String {
-        for (side, label) in self.sources.labels.iter().enumerate() {
-            if sides[side].entries.is_empty() {
-                let choice = self.entry_choice(side, false);
-                return match choice.file_filter {
-                    Some(filter) => filter.explain_none(label),
-                    None => format!("'{label}' has no benchmarks"),
-                };
-            }
-        }
-        if figures.rows.is_empty() {
-            return if figures.without_result.iter().all(Vec::is_empty) {
-                "the sides have no common benchmark with times".to_owned()
-            } else {
-                "all common benchmarks failed or were skipped".to_owned()
+        if let Some(side) = sides.iter().position(|side| side.entries.is_empty()) {
+            let label = &self.sources.labels[side];
+            return match self.entry_choice(side, false).file_filter {
+                Some(filter) => filter.explain_none(label),
+                None => format!("'{label}' has no benchmarks"),
             };
         }
-        "no aggregates\nhint: measure with --benchmark_repetitions=N, or omit -a".to_owned()
+        let have_failed = figures.without_result.iter().any(|entries| !entries.is_empty());
+        let reason = if !figures.rows.is_empty() {
+            "no aggregates\nhint: measure with --benchmark_repetitions=N, or omit -a"
+        } else if have_failed {
+            "all common benchmarks failed or were skipped"
+        } else {
+            "the sides have no common benchmark with times"
+        };
+        reason.to_owned()
     }
 }

@@ -122,10 +122,8 @@ fn print_warnings(
     }
     if let Some(format) = request.passed_value(OUT_FORMAT_FLAG).filter(|format| *format != "json") {
         // The quotes do not match in `compare.py` either.
-        writeln!(
-            out,
-            "ERROR: passing '{OUT_FORMAT_FLAG}{format}' to 'compare.py` is not supported."
-        )?;
+        let option = format!("{OUT_FORMAT_FLAG}{format}");
+        writeln!(out, "ERROR: passing '{option}' to 'compare.py` is not supported.")?;
         return Ok(false);
     }
     for option in request.misplaced_options() {
@@ -144,15 +142,13 @@ fn check_outputs(
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only a program that is measured writes this file.
-    let program_output = request
-        .passed_value(OUT_FLAG)
-        .filter(|_| is_measured)
-        .map(|file| (OUT_FLAG, Path::new(file)));
-    let outputs: Vec<OutputFile> = (dump.into_iter().chain(program_output))
-        .filter_map(|(option, file)| {
-            OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
-        })
-        .collect();
+    let program_output = request.passed_value(OUT_FLAG).filter(|_| is_measured);
+    let program_output = program_output.map(|file| (OUT_FLAG, Path::new(file)));
+    let output = |(option, file): (&str, &Path)| {
+        OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
+    };
+    let outputs: Vec<OutputFile> =
+        dump.into_iter().chain(program_output).filter_map(output).collect();
     refuse_same(&outputs)?;
     for side in sides {
         let path = match &side.kind {
@@ -240,9 +236,8 @@ impl SideInput {
         }
         let bytes = read_input(&path).with_context(|| format!("cannot read '{name}'"))?;
         if bytes == ELF_MAGIC || (!ResultFile::recognises(&bytes) && is_executable(&metadata)) {
-            let path =
-                if name.contains('/') { PathBuf::from(name) } else { Path::new(".").join(name) };
-            return Ok(SideInput::from_program(name, path));
+            let folder = if name.contains('/') { "" } else { "." };
+            return Ok(SideInput::from_program(name, Path::new(folder).join(name)));
         }
         SideInput::from_results(name, bytes)
     }
@@ -288,10 +283,7 @@ fn read_input(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Finds a program named without a slash in `PATH`.
 fn find_in_path(name: &str, console: &DropInConsole<'_>) -> Option<PathBuf> {
-    if name.contains('/') || name.is_empty() {
-        return None;
-    }
-    let path = (console.variable)("PATH")?;
+    let path = (console.variable)("PATH").filter(|_| !name.contains('/') && !name.is_empty())?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| {
         fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && is_executable(&metadata))
     })
@@ -320,14 +312,11 @@ fn run_program(
     let mut arguments = program_arguments(request, filter);
     let given_out = request.passed_value(OUT_FLAG);
     let scratch = given_out.is_none().then(ScratchFolder::new).transpose()?;
-    let out = match &scratch {
-        Some(scratch) => {
-            let out = scratch.path("results.json");
-            arguments.push(format!("{OUT_FLAG}{}", out.display()));
-            out
-        }
-        None => console.directory.join(given_out.unwrap_or_default()),
-    };
+    let mut out = console.directory.join(given_out.unwrap_or_default());
+    if let Some(scratch) = &scratch {
+        out = scratch.path("results.json");
+        arguments.push(format!("{OUT_FLAG}{}", out.display()));
+    }
     let line = format!("{} {}", program.display(), arguments.join(" "));
     writeln!(console.stdout, "RUNNING: {line}")?;
     // The program's output must come after this line, even if stdout is not line-buffered.

@@ -53,17 +53,13 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 }
 
 fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let paths: Vec<PathBuf> = request
-        .paths
-        .iter()
-        .map(|path| resolve_folder(path, &console.directory))
-        .collect::<Result<_>>()?;
-    let snippets: Vec<ErlangSnippet> = request
-        .snippets
-        .iter()
-        .map(|snippet| snippet::parse_snippet(snippet, &paths, &console.directory))
-        .collect::<Result<_, String>>()
-        .map_err(anyhow::Error::msg)?;
+    let directory = &console.directory;
+    let paths = request.paths.iter().map(|path| resolve_folder(path, directory));
+    let paths: Vec<PathBuf> = paths.collect::<Result<_>>()?;
+    let snippets =
+        request.snippets.iter().map(|typed| snippet::parse_snippet(typed, &paths, directory));
+    let snippets: Vec<ErlangSnippet> =
+        snippets.collect::<Result<_, String>>().map_err(anyhow::Error::msg)?;
     process::adopt_orphans();
     process::install_handlers()?;
     // The lines printed while measuring are for people. If the report has a format for programs,
@@ -77,8 +73,8 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     let results = match request.squeeze {
         None => {
             let jobs: Vec<usize> = (0..machines.jobs.len()).collect();
-            for job in &jobs {
-                machines.set_workers(*job, request.workers)?;
+            for &job in &jobs {
+                machines.set_workers(job, request.workers)?;
             }
             let sampled = sampling::take_samples(&mut machines, &jobs)?;
             ErlperfResults { sampled, passes: Vec::new(), scaling: None }
@@ -93,27 +89,20 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
         }
     };
     let (jobs, ready) = machines.stop_all();
-    results.print_results(
-        request,
-        &jobs,
-        SystemDescription::from_ready(ready.as_ref(), None),
-        console,
-    )?;
+    let system = SystemDescription::from_ready(ready.as_ref());
+    results.print_results(request, &jobs, system, console)?;
     let failed = report_faults(&jobs, console)?;
-    Ok(match (process::is_interrupt_requested(), failed) {
-        (true, _) => EXIT_INTERRUPTED,
-        (false, true) => EXIT_FAILED,
-        (false, false) => 0,
-    })
+    if is_interrupt_requested() {
+        return Ok(EXIT_INTERRUPTED);
+    }
+    Ok(if failed { EXIT_FAILED } else { 0 })
 }
 
 /// Resolves a folder given with `-pa` to an absolute path.
 fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
-    let absolute = directory
-        .join(path)
-        .canonicalize()
-        .with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
-    ensure!(absolute.is_dir(), "cannot add '{path}' of -pa to the code path: not a folder");
+    let problem = format!("cannot add '{path}' of -pa to the code path");
+    let absolute = directory.join(path).canonicalize().context(problem.clone())?;
+    ensure!(absolute.is_dir(), "{problem}: not a folder");
     Ok(absolute)
 }
 
@@ -140,8 +129,8 @@ impl ErlperfResults {
         let unit = sampling::sample_unit(request);
         let table = SnippetTable::from_unsorted(unit, lines.collect());
         let mut messages = sample_warnings(jobs, &self.sampled, request);
-        messages
-            .extend(self.scaling.as_ref().and_then(|scaling| hindrance_note("erlang", scaling)));
+        let scaling = self.scaling.as_ref();
+        messages.extend(scaling.and_then(|scaling| hindrance_note("erlang", scaling)));
         messages.extend(table_warnings(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
@@ -235,9 +224,8 @@ const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be ina
 
 /// Returns erlperf's warning if a sample of any snippet was late.
 pub fn timer_warning(sampled: &SampledSnippets, request: &ErlperfRequest) -> Option<String> {
-    let mut samples = sampled.by_snippet.iter();
-    let is_late = samples.any(|samples| lateness(samples, request).is_some());
-    is_late.then(|| TIMER_WARNING.to_owned())
+    let mut late = sampled.by_snippet.iter().filter_map(|samples| lateness(samples, request));
+    late.next().map(|_| TIMER_WARNING.to_owned())
 }
 
 /// Returns warnings about how each snippet was measured.
@@ -248,10 +236,8 @@ pub fn sample_warnings(
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     for (job, samples) in jobs.iter().zip(&sampled.by_snippet) {
-        warnings.extend(
-            remarks_on(job, samples, request)
-                .map(|warning| format!("{}: {warning}", job.parsed.label)),
-        );
+        let remarks = remarks_on(job, samples, request);
+        warnings.extend(remarks.map(|remark| format!("{}: {remark}", job.parsed.label)));
     }
     if let (false, Some(until)) = (sampled.is_steady, request.until) {
         warnings.push(format!(
@@ -263,19 +249,17 @@ pub fn sample_warnings(
     warnings
 }
 
-fn remarks_on<'a>(
-    job: &'a SnippetJob,
-    samples: &'a SnippetSamples,
-    request: &'a ErlperfRequest,
-) -> impl Iterator<Item = String> + 'a {
+fn remarks_on(
+    job: &SnippetJob,
+    samples: &SnippetSamples,
+    request: &ErlperfRequest,
+) -> impl Iterator<Item = String> {
     let missing = missing_samples_warning(samples, request)
         .filter(|_| job.is_measurable() && !is_interrupt_requested());
-    let folded = samples
-        .visits
-        .last()
-        .and_then(|measured| folded_warning(measured, job.empty_ns, job.loaded.as_ref()));
-    let sentences = missing.into_iter().chain(folded);
-    sentences.chain(disturbance_warning(samples, request)).chain(lateness(samples, request))
+    let last = samples.visits.last();
+    let folded = last.and_then(|last| folded_warning(last, job.empty_ns, job.loaded.as_ref()));
+    let disturbed = disturbance_warning(samples, request);
+    [missing, folded, disturbed, lateness(samples, request)].into_iter().flatten()
 }
 
 /// Returns a warning if a sample ended so late that the next one was due. There is no warning if
@@ -332,12 +316,9 @@ fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Op
 /// Returns warnings about snippets that do not differ significantly from the best one.
 pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<String> {
     let Some((best, others)) = table.lines.split_first() else { return Vec::new() };
-    let samples = |line: &SnippetLine| {
-        line.figures.as_ref().map_or(Vec::new(), |figures| figures.samples.clone())
-    };
-    let best_samples = samples(best);
     let unclear = others.iter().filter_map(|other| {
-        let p = p_of_difference(&best_samples, &samples(other))?;
+        let (best_figures, figures) = best.figures.as_ref().zip(other.figures.as_ref())?;
+        let p = p_of_difference(&best_figures.samples, &figures.samples)?;
         (p >= SIGNIFICANCE_LEVEL).then(|| {
             format!(
                 "'{}' and '{}' are statistically indistinguishable: p = {p:.2} by Welch's test of the logarithms of {} samples each.",
@@ -347,8 +328,8 @@ pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<Str
     });
     let mut warnings: Vec<String> = unclear.collect();
     if !warnings.is_empty() && matches!(request.sample, SampleDefinition::Window(_)) {
-        warnings
-            .push("Take more samples (-s); for verdicts, use 'speedwell eval erlang'.".to_owned());
+        let advice = "Take more samples (-s); for verdicts, use 'speedwell eval erlang'.";
+        warnings.push(advice.to_owned());
     }
     warnings
 }

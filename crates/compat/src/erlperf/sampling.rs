@@ -55,15 +55,14 @@ pub fn take_samples(
         round = request.samples;
     }
     loop {
-        let is_steady = round >= request.samples && is_steady(machines, &by_snippet);
-        let until = request.until;
-        let is_late = until.is_some_and(|until| {
-            round >= until.max_samples
-                || until.max_time.is_some_and(|max_time| begin.elapsed() >= max_time)
+        let has_enough = round >= request.samples;
+        let is_steady = has_enough && is_steady(machines, &by_snippet);
+        let is_late = request.until.is_some_and(|until| {
+            let is_over = until.max_time.is_some_and(|max_time| begin.elapsed() >= max_time);
+            round >= until.max_samples || is_over
         });
         let none_left = !jobs.iter().any(|job| machines.jobs[*job].is_measurable());
-        if is_steady || is_interrupt_requested() || none_left || round >= request.samples && is_late
-        {
+        if is_steady || is_interrupt_requested() || none_left || has_enough && is_late {
             return Ok(SampledSnippets { by_snippet, is_steady });
         }
         let mut job_order = jobs.to_vec();
@@ -153,9 +152,7 @@ impl SnippetSamples {
         let samples = windows.iter().map(|window| {
             let time_ns = workers * 1e9 / window.per_s;
             match request.sample {
-                SampleDefinition::Window(length) => {
-                    workers * length.as_nanos() as f64 / net(time_ns)
-                }
+                SampleDefinition::Window(time) => workers * time.as_nanos() as f64 / net(time_ns),
                 SampleDefinition::Loop(count) => {
                     net(window.elapsed_ns / count as f64) * count as f64
                 }
@@ -243,11 +240,10 @@ pub fn search_workers(
 /// passes have not.
 fn scaling_rules(search: SqueezeOptions, samples: u32) -> SaturationRules {
     let step = search.step;
-    let limit = (search.max_workers / step * step).max(search.min_workers);
     SaturationRules {
         first: search.min_workers,
         step: Some(step),
-        limit,
+        limit: (search.max_workers / step * step).max(search.min_workers),
         patience: search.threshold.div_ceil(step).max(1),
         visits: samples,
         most_visits: samples.saturating_mul(MAX_PASSES),

@@ -252,10 +252,8 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
                 saved = done;
             }
             for &number in members {
-                let index = runs[number].len() as u64;
-                runs[number].push(
-                    self.run_with_hooks(number, ExecutionKind::Run(index), block as u32 + 1)?.0,
-                );
+                let kind = ExecutionKind::Run(runs[number].len() as u64);
+                runs[number].push(self.run_with_hooks(number, kind, block as u32 + 1)?.0);
                 done += 1;
                 self.show_progress(done, total);
             }
@@ -266,17 +264,15 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
     /// Returns the figures of all commands that have runs.
     fn collect_figures(&self, runs: &[Vec<RunTiming>]) -> Vec<CommandFigures> {
         let commands = self.request.commands.iter().zip(runs);
-        commands
-            .filter(|(_, command_runs)| !command_runs.is_empty())
-            .map(|(command, command_runs)| command_figures(command, command_runs.clone()))
-            .collect()
+        let measured = commands.filter(|(_, runs)| !runs.is_empty());
+        measured.map(|(command, runs)| command_figures(command, runs.clone())).collect()
     }
 
     fn measure_in_turn(&mut self) -> Result<Vec<CommandFigures>> {
         let mut figures = Vec::new();
         for (number, command) in self.request.commands.iter().enumerate() {
             self.print_heading(number)?;
-            self.run_hook(number, self.request.options.setup.as_deref(), "setup")?;
+            self.run_hook(number, self.request.options.setup.as_ref(), "setup")?;
             self.warm_up(number)?;
             let (first, count) = self.first_run(number)?;
             let mut runs = vec![first];
@@ -288,7 +284,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
             self.print_figures(&measured)?;
             figures.push(measured);
             self.save_results(&figures, false)?;
-            self.run_hook(number, self.request.options.cleanup.as_deref(), "cleanup")?;
+            self.run_hook(number, self.request.options.cleanup.as_ref(), "cleanup")?;
         }
         Ok(figures)
     }
@@ -307,11 +303,8 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         let (min_runs, max_runs) = self.request.runs;
         let total_s = timing.real_s + self.shell_seconds() + around_s;
         // If the command takes no time, infinitely many runs would fit.
-        let fitting_runs = if total_s > 0.0 {
-            (self.request.options.min_time_s / total_s) as u64
-        } else {
-            min_runs
-        };
+        let min_time_s = self.request.options.min_time_s;
+        let fitting_runs = if total_s > 0.0 { (min_time_s / total_s) as u64 } else { min_runs };
         Ok((timing, fitting_runs.max(min_runs).min(max_runs.unwrap_or(u64::MAX)).max(1)))
     }
 
@@ -325,8 +318,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
     ) -> Result<(RunTiming, f64)> {
         let request = self.request;
         let options = &request.options;
-        let prepare = options.prepare.get(number).map(String::as_str);
-        let before_s = self.run_hook(number, prepare, "prepare")?;
+        let before_s = self.run_hook(number, options.prepare.get(number), "prepare")?;
         let command = &request.commands[number];
         let line = command.command_line();
         let timing = self.execute(&line, kind, &options.output[number])?;
@@ -341,14 +333,13 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
                 }
             );
         }
-        let conclude = options.conclude.get(number).map(String::as_str);
-        let after_s = self.run_hook(number, conclude, "conclude")?;
+        let after_s = self.run_hook(number, options.conclude.get(number), "conclude")?;
         Ok((RunTiming { block, ..timing }, before_s + after_s))
     }
 
     /// Executes a step before or after runs, such as `--prepare`; returns its time in seconds, 0 if
     /// there is no such step.
-    fn run_hook(&mut self, number: usize, template: Option<&str>, option: &str) -> Result<f64> {
+    fn run_hook(&mut self, number: usize, template: Option<&String>, option: &str) -> Result<f64> {
         let Some(template) = template else { return Ok(0.0) };
         let line = self.request.commands[number].fill_parameters(template);
         let timing = self
@@ -479,16 +470,11 @@ fn block_members(run_counts: &[u64], shuffle: &mut BlockShuffle) -> Vec<Vec<usiz
     let fewest = run_counts.iter().copied().min().unwrap_or(0);
     let count = (fewest / 2).max(1);
     let block = |index: u64| {
-        let share = |&count_of_command: &u64| {
-            (index + 1) * count_of_command / count - index * count_of_command / count
+        let runs = |(number, runs): (usize, &u64)| {
+            let share = (index + 1) * runs / count - index * runs / count;
+            std::iter::repeat_n(number, share as usize)
         };
-        let members: Vec<usize> = run_counts
-            .iter()
-            .enumerate()
-            .flat_map(|(number, count_of_command)| {
-                std::iter::repeat_n(number, share(count_of_command) as usize)
-            })
-            .collect();
+        let members: Vec<usize> = run_counts.iter().enumerate().flat_map(runs).collect();
         let order = shuffle.shuffle_block(members.len(), 1);
         order.into_iter().map(|index| members[index]).collect()
     };

@@ -14,6 +14,7 @@ use crate::hyperfine::figures::{
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use speedwell_machine::process::ProcessEnd;
+use speedwell_report::quote_field;
 use speedwell_stats::sequential::adjust_holm;
 use speedwell_stats::test::stratified::{
     BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
@@ -197,27 +198,24 @@ pub fn format_comparison(
 fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
     use TextStyle::{Bold, Cyan, Green, Purple};
     let format_deviation = |row: &RelativeFigures<'_>, width: usize| {
-        row.deviation
-            .map(|deviation| look.paint(&format!("{deviation:width$.2}"), &[Green]))
-            .map(|painted| format!(" ± {painted}"))
+        let deviation = row.deviation.map(|deviation| format!("{deviation:width$.2}"));
+        deviation.map(|deviation| format!(" ± {}", look.paint(&deviation, &[Green])))
     };
     let format_ratio = |row: &RelativeFigures<'_>, width: usize| {
         look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
     };
     if !by_time {
         let format_row = |row: &RelativeFigures<'_>| {
-            let deviation = format_deviation(row, 5)
-                .filter(|_| !row.is_reference)
-                .unwrap_or_else(|| " ".repeat(8));
+            let deviation = format_deviation(row, 5).filter(|_| !row.is_reference);
+            let deviation = deviation.unwrap_or_else(|| " ".repeat(8));
             format!("  {}{deviation}  {}\n", format_ratio(row, 10), row.figures.title)
         };
         let lines: String = rows.iter().map(format_row).collect();
         return format!("{}\n{lines}", look.paint("Relative speed comparison", &[Bold]));
     }
-    let best =
-        rows.iter().find(|row| row.is_reference).map_or("", |row| row.figures.title.as_str());
-    let mut text =
-        format!("{}\n  {} ran\n", look.paint("Summary", &[Bold]), look.paint(best, &[Cyan]));
+    let best = rows.iter().find(|row| row.is_reference).map_or("", |row| &row.figures.title);
+    let best = look.paint(best, &[Cyan]);
+    let mut text = format!("{}\n  {best} ran\n", look.paint("Summary", &[Bold]));
     for row in rows.iter().filter(|row| !row.is_reference) {
         let deviation = format_deviation(row, 0).unwrap_or_default();
         let title = look.paint(&row.figures.title, &[Purple]);
@@ -267,9 +265,7 @@ fn compare_by_test(
         });
     }
     if tests.iter().any(|(_, has_shell)| *has_shell) {
-        text.push_str(
-            "  *: including the shell, as some runs take no longer than the shell alone\n",
-        );
+        text += "  *: including the shell, as some runs take no longer than the shell alone\n";
     }
     text
 }
@@ -422,11 +418,7 @@ fn format_csv(commands: &[CommandFigures]) -> String {
 
 /// Quotes a cell if it is empty, or if RFC 4180 requires quotes.
 fn quote_csv(text: &str) -> String {
-    if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    if text.is_empty() { "\"\"".to_owned() } else { quote_field(text) }
 }
 
 /// Formats tables in Markdown, AsciiDoc and Org.
@@ -454,10 +446,8 @@ impl ExportKind {
         let figures = row.figures;
         let spread =
             figures.deviation.map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
-        let ratio_deviation = row
-            .deviation
-            .filter(|_| !row.is_reference)
-            .map(|deviation| format!(" ± {deviation:.2}"));
+        let ratio_deviation = row.deviation.filter(|_| !row.is_reference);
+        let ratio_deviation = ratio_deviation.map(|deviation| format!(" ± {deviation:.2}"));
         let command = figures.title.replace('|', "\\|");
         let mark = if self == ExportKind::Org { '=' } else { '`' };
         [

@@ -384,7 +384,7 @@ impl SessionObserver for RunPrinter<'_> {
 }
 
 /// Formats one result as `run.js` does.
-pub fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate: f64) -> String {
+fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate: f64) -> String {
     let pair = |(name, value): &(String, ParameterValue)| {
         format!("{name}={}", javascript::format_json(value))
     };

@@ -91,9 +91,8 @@ impl TextCollation {
     /// If none of the variables is set, R uses the locale C and prints `±` as two escape sequences.
     /// All our output is UTF-8, so we use the order of a UTF-8 locale.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> TextCollation {
-        let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
-            .into_iter()
-            .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+        let mut names = ["LC_ALL", "LC_COLLATE", "LANG"].into_iter();
+        let locale = names.find_map(|name| variable(name).filter(|value| !value.is_empty()));
         match locale.as_deref() {
             Some("C" | "POSIX") => TextCollation::CodePoints,
             _ => TextCollation::Root,

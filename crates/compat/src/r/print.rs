@@ -13,7 +13,6 @@ use speedwell_formats::node_csv::javascript;
 use speedwell_report::escape_controls;
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
 /// Maximum number of cells that R shows (`options("max.print")`).
@@ -49,13 +48,11 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
     let shown_rows = rows.min(max_rows(columns.len()));
     let names = escape_lines("", names, shown_rows);
     let name_width = max_width(&names);
-    let columns: Vec<PrintedColumn<'_>> = columns
-        .iter()
-        .map(|column| {
-            let lines = escape_lines(&column.name, &column.cells, shown_rows);
-            PrintedColumn { width: max_width(&lines) + 1, lines }
-        })
-        .collect();
+    let columns = columns.iter().map(|column| {
+        let lines = escape_lines(&column.name, &column.cells, shown_rows);
+        PrintedColumn { width: max_width(&lines) + 1, lines }
+    });
+    let columns: Vec<PrintedColumn<'_>> = columns.collect();
     let mut out = String::new();
     let mut remaining = columns.as_slice();
     while !remaining.is_empty() {
@@ -64,11 +61,8 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
         remaining = next_columns;
     }
     if shown_rows < rows {
-        let omitted = rows - shown_rows;
-        let _ = writeln!(
-            out,
-            " [ reached 'max' / getOption(\"max.print\") -- omitted {omitted} rows ]"
-        );
+        let omitted = format!("omitted {} rows", rows - shown_rows);
+        out += &format!(" [ reached 'max' / getOption(\"max.print\") -- {omitted} ]\n");
     }
     out
 }
@@ -125,9 +119,6 @@ fn pad_left(out: &mut String, text: &str, width: usize) {
 }
 
 fn display_width(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len();
-    }
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 

@@ -146,15 +146,10 @@ pub fn compare_entries<'e>(
         };
         let [baseline, candidate] = [0, 1].map(|side| group.times_of_side(side, unit, rules));
         if !baseline.is_empty() && !candidate.is_empty() {
-            let pairs = baseline.iter().zip(&candidate);
-            table.rows.push(ComparedRow {
-                first,
-                unit,
-                pairs: pairs
-                    .map(|(&old, &new)| ComparedPair::from_times(old, new, rules))
-                    .collect(),
-                u_test: tests.then(|| test_times(&baseline, &candidate)).flatten(),
-            });
+            let pair = |(&old, &new)| ComparedPair::from_times(old, new, rules);
+            let pairs = baseline.iter().zip(&candidate).map(pair).collect();
+            let u_test = tests.then(|| test_times(&baseline, &candidate)).flatten();
+            table.rows.push(ComparedRow { first, unit, pairs, u_test });
         } else if rules == ComparisonRules::Sound {
             table.odd_units.push(name);
         }
@@ -170,11 +165,8 @@ impl ComparedPair {
         candidate: TimePair<f64>,
         rules: ComparisonRules,
     ) -> ComparedPair {
-        ComparedPair {
-            baseline,
-            candidate,
-            change: baseline.zip_with(candidate, |old, new| relative_change(old, new, rules)),
-        }
+        let change = baseline.zip_with(candidate, |old, new| relative_change(old, new, rules));
+        ComparedPair { baseline, candidate, change }
     }
 }
 
@@ -287,7 +279,7 @@ impl<'e> NamedEntries<'e> {
 
     /// Returns the baseline's first entry with times, and the unit of this entry. The times of all
     /// other entries are converted to this unit.
-    pub fn reference_entry(&self) -> Option<(&'e GoogleBenchmarkEntry<'e>, &'e str)> {
+    fn reference_entry(&self) -> Option<(&'e GoogleBenchmarkEntry<'e>, &'e str)> {
         self.sides[0].iter().find_map(|entry| {
             entry_times(entry)?;
             Some((*entry, entry.time_unit.as_deref()?))
@@ -295,24 +287,17 @@ impl<'e> NamedEntries<'e> {
     }
 
     /// Returns the times of a side in `unit`.
-    pub fn times_of_side(
-        &self,
-        side: usize,
-        unit: &str,
-        rules: ComparisonRules,
-    ) -> Vec<TimePair<f64>> {
-        let entries = self.sides[side].iter();
-        entries
-            .filter_map(|entry| {
-                let entry_unit = entry.time_unit.as_deref()?;
-                let times = entry_times(entry)?;
-                if entry_unit == unit {
-                    return Some(times);
-                }
-                let factor = nanoseconds_per(entry_unit)? / nanoseconds_per(unit)?;
-                (rules == ComparisonRules::Sound).then(|| times.map_times(|time| time * factor))
-            })
-            .collect()
+    fn times_of_side(&self, side: usize, unit: &str, rules: ComparisonRules) -> Vec<TimePair<f64>> {
+        let times = |entry: &&GoogleBenchmarkEntry<'_>| {
+            let entry_unit = entry.time_unit.as_deref()?;
+            let times = entry_times(entry)?;
+            if entry_unit == unit {
+                return Some(times);
+            }
+            let factor = nanoseconds_per(entry_unit)? / nanoseconds_per(unit)?;
+            (rules == ComparisonRules::Sound).then(|| times.map_times(|time| time * factor))
+        };
+        self.sides[side].iter().filter_map(times).collect()
     }
 }
 

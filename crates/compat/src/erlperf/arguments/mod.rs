@@ -166,10 +166,9 @@ impl ErlperfRequest {
         let isolated = parsed.has("--isolated");
         let order = parsed.parse_choice("--order")?.unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
-            return Err(
-                "isolated snippets run in turn, so -i is not compatible with --order parallel"
-                    .to_owned(),
-            );
+            let reason =
+                "isolated snippets run in turn, so -i is not compatible with --order parallel";
+            return Err(reason.to_owned());
         }
         Ok(Some(ErlperfRequest {
             snippets,
@@ -332,8 +331,8 @@ impl ParsedArguments<'_> {
                 _ => Err("--max-samples and --max-time require --cv".to_owned()),
             };
         };
-        let variation =
-            (text.parse::<f64>().ok()).filter(|share| share.is_finite() && *share >= 0.0);
+        let variation = text.parse::<f64>().ok();
+        let variation = variation.filter(|share| share.is_finite() && *share >= 0.0);
         let error =
             || format!("invalid argument {text} for: --cv, expected a fraction such as 0.05");
         Ok(Some(SteadyCondition {
@@ -366,11 +365,8 @@ fn parse_iterations(text: &str) -> Result<u64, String> {
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let digits = text.strip_suffix('s').unwrap_or(text);
-    let time = digits
-        .parse::<f64>()
-        .ok()
-        .filter(|seconds| *seconds > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds = digits.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.ok_or_else(|| format!("invalid argument {text} for: --max-time, expected seconds"))
 }
 

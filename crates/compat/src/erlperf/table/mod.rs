@@ -431,12 +431,11 @@ pub fn write_session(
     style: ReportDetail,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let lines = snippet_windows(session).into_iter().map(|snippet| SnippetLine {
-        label: snippet.label,
-        workers: snippet.concurrency.unwrap_or(1),
-        figures: snippet
-            .time_ns
-            .map(|iteration_ns| LineFigures { samples: snippet.per_s, iteration_ns }),
+    let lines = snippet_windows(session).into_iter().map(|snippet| {
+        let samples = snippet.per_s;
+        let figures = snippet.time_ns.map(|iteration_ns| LineFigures { samples, iteration_ns });
+        let workers = snippet.concurrency.unwrap_or(1);
+        SnippetLine { label: snippet.label, workers, figures }
     });
     let table = SnippetTable::from_unsorted(SampleUnit::Iterations, lines.collect());
     let program = session.environment.programs.first();
@@ -461,10 +460,7 @@ pub struct SystemDescription {
 
 impl SystemDescription {
     /// Creates a description from the harness's `ready` message.
-    pub fn from_ready(
-        ready: Option<&ProtocolMessage>,
-        processor: Option<String>,
-    ) -> SystemDescription {
+    pub fn from_ready(ready: Option<&ProtocolMessage>) -> SystemDescription {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
         let checks = [
             ("dynamic_trace", "none", "Dynamic Trace Probes enabled"),
@@ -478,7 +474,7 @@ impl SystemDescription {
             Some(format!("WARNING: {text} ({value} detected)"))
         });
         let warnings = warnings.collect();
-        SystemDescription { processor, machine: get("system"), warnings }
+        SystemDescription { processor: None, machine: get("system"), warnings }
     }
 
     /// Writes a table. In a full report, a description of the system precedes the table.
@@ -539,7 +535,8 @@ mod system_tests {
             .with("flavor", "jit")
             .with("build", "opt")
             .with("dynamic_trace", "none");
-        let system = SystemDescription::from_ready(Some(&ready), Some("AMD EPYC".to_owned()));
+        let mut system = SystemDescription::from_ready(Some(&ready));
+        system.processor = Some("AMD EPYC".to_owned());
         assert_eq!(system.warnings, [""; 0]);
         let mut out = Vec::new();
         system.write_heading(&mut out).unwrap();
@@ -556,7 +553,7 @@ mod system_tests {
             .with("flavor", "interp")
             .with("build", "debug")
             .with("dynamic_trace", "systemtap");
-        let warnings = SystemDescription::from_ready(Some(&ready), None).warnings;
+        let warnings = SystemDescription::from_ready(Some(&ready)).warnings;
         assert_eq!(
             warnings,
             [
