@@ -101,9 +101,7 @@ pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
 /// Returns, for each value, how many values differ from it by at most a tenth of the range,
 /// including the value itself.
 fn densities(sorted: &[f64]) -> Vec<f64> {
-    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
-        return Vec::new();
-    };
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
     // Halve both ends before the subtraction, because the range of finite numbers may overflow.
     let distance = (last / 2.0 - first / 2.0) * 0.2;
     let (mut from, mut to) = (0, 0);
@@ -205,9 +203,7 @@ impl HistogramBins {
     pub fn bin_counts(&self, values: &[CountedValue]) -> Vec<u64> {
         let mut counts = vec![0; self.count];
         for counted in values {
-            let Some(value) = self.projection.project(counted.value) else {
-                continue;
-            };
+            let Some(value) = self.projection.project(counted.value) else { continue };
             // The cast saturates at zero, as needed for a value on the first edge.
             let bin = ((value - self.first) / self.width).floor() as usize;
             counts[bin.min(self.count - 1)] += counted.count;

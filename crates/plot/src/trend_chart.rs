@@ -374,9 +374,7 @@ impl<'a> TrendLayout<'a> {
     fn draw_bands(&self, svg: &mut SvgWriter) {
         svg.start_group("bands").end_with(|svg| {
             for level in self.chart.shown_levels() {
-                let (Some(low), Some(high)) = (level.low, level.high) else {
-                    continue;
-                };
+                let (Some(low), Some(high)) = (level.low, level.high) else { continue };
                 let [(left, _), (right, _)] = self.level_ends(level);
                 let (bottom, top) = (self.area.y.pixel_at(low), self.area.y.pixel_at(high));
                 let rect = PixelRect { left, top, right, bottom: bottom.max(top) };

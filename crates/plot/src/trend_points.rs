@@ -523,9 +523,7 @@ fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> 
 /// Order in which to select indices: the last, the first, then repeatedly the middle between two
 /// selected neighbors.
 fn halving_order(count: usize) -> Vec<usize> {
-    let Some(last) = count.checked_sub(1) else {
-        return Vec::new();
-    };
+    let Some(last) = count.checked_sub(1) else { return Vec::new() };
     let mut order = vec![last, 0];
     let mut gaps = std::collections::VecDeque::from([(0, last)]);
     while let Some((low, high)) = gaps.pop_front() {

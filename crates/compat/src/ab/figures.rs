@@ -127,12 +127,11 @@ impl AbFigures {
         if self.failures != FailureCounts::default() || self.elapsed_ns < SHORT_TEST_NS {
             return false;
         }
-        let (Some(effective), Some(times)) = (self.effective_concurrency(), &self.times) else {
-            return false;
-        };
-        let mean_ns = times.sum_ns() as f64 / times.count() as f64;
-        let edge_share = mean_ns / self.elapsed_ns as f64;
-        effective < f64::from(self.concurrency) * (MIN_CONCURRENCY_SHARE - edge_share)
+        self.effective_concurrency().zip(self.times.as_ref()).is_some_and(|(effective, times)| {
+            let mean_ns = times.sum_ns() as f64 / times.count() as f64;
+            let edge_share = mean_ns / self.elapsed_ns as f64;
+            effective < f64::from(self.concurrency) * (MIN_CONCURRENCY_SHARE - edge_share)
+        })
     }
 }
 
@@ -155,10 +154,8 @@ fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
 /// Counts requests by outcome. The load accepts every status, as ab does, but these counts treat
 /// only 2xx as `ok`.
 fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
-    let is_not_2xx = |row: &&RequestRecord| {
-        row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)
-    };
-    let not_2xx = measured.rows.iter().filter(is_not_2xx).count() as u64;
+    let ok_rows = measured.rows.iter().filter(|row| row.outcome == RequestOutcome::Ok);
+    let not_2xx = ok_rows.filter(|row| !(200..300).contains(&row.status)).count() as u64;
     let mut account = Vec::new();
     for row in measured.totals.outcomes.rows() {
         match row.name {
@@ -311,11 +308,9 @@ impl RequestTimings {
     /// Collects the times of requests with a complete response; `None` without any.
     pub fn of_requests(rows: &[RequestRecord]) -> Option<RequestTimings> {
         let answered = rows.iter().filter(|row| has_full_response(row));
-        let mut timings: Vec<RequestTiming> =
-            answered.filter_map(RequestTiming::from_record).collect();
+        let mut timings: Vec<_> = answered.filter_map(RequestTiming::from_record).collect();
         timings.sort_by_key(|timing| timing.begun_ns);
-        let mut sorted_totals_ns: Vec<u64> =
-            timings.iter().map(|timing| timing.total_ns()).collect();
+        let mut sorted_totals_ns: Vec<_> = timings.iter().map(|timing| timing.total_ns()).collect();
         sorted_totals_ns.sort_unstable();
         (!timings.is_empty()).then_some(RequestTimings { timings, sorted_totals_ns })
     }

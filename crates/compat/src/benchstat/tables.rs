@@ -5,7 +5,9 @@
 //! and the order of tables, rows and columns. [`filter_record`] decides which results are kept.
 
 use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart};
-use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean};
+use crate::benchstat::samples::{
+    SampleComparison, SampleSummary, format_percentage, geometric_mean,
+};
 use crate::benchstat::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -76,6 +78,13 @@ pub struct BenchstatTables {
 /// Cells of one table by row and column.
 type CellMap = BTreeMap<(KeyValues, KeyValues), CellValues>;
 
+impl ColumnGeomean {
+    /// Formats the ratio as a change; `None` if it is undefined.
+    pub fn format_change(&self) -> Option<String> {
+        self.ratio.map(|ratio| format_percentage((ratio - 1.0) * 100.0))
+    }
+}
+
 impl BenchstatTables {
     pub fn new(
         mut rules: TableRules,
@@ -123,10 +132,11 @@ impl TableRules {
             cell.values.sort_by(f64::total_cmp);
         }
         let assumption = records.assumption(&unit);
+        let samples_at =
+            |row: &KeyValues, column: &KeyValues| cells.get(&(row.clone(), column.clone()));
         let cell_at = |row: &KeyValues, column: &KeyValues| -> Option<TableCell> {
-            let samples = cells.get(&(row.clone(), column.clone()))?;
-            let base =
-                cells.get(&(row.clone(), columns[0].clone())).filter(|_| *column != columns[0]);
+            let samples = samples_at(row, column)?;
+            let base = samples_at(row, &columns[0]).filter(|_| *column != columns[0]);
             let comparison = base.map(|base| {
                 let centre = assumption.summarize(&base.values, self.confidence).centre;
                 (centre, assumption.compare_samples(&base.values, &samples.values, self.alpha))

@@ -114,54 +114,43 @@ pub fn command_warnings(
     shell_s: f64,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
+    let mut warn = |in_strict_mode: String, otherwise: String| {
+        warnings.push(if request.options.strict { in_strict_mode } else { otherwise });
+    };
     let in_shell = matches!(request.executor, CommandExecutor::Shell(_));
     if in_shell && figures.wall_times().any(|time| time < SHORT_TIME_S) {
-        warnings.push(if request.options.strict {
-            strict_message("short").to_owned()
-        } else {
-            let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
-            format!(
-                "Some runs took less than {:.0} ms after the shell's own time was subtracted. This \
-                 time ({shell}) varies from run to run. Use '-N' to start commands without a \
-                 shell.",
-                SHORT_TIME_S * 1e3
-            )
-        });
+        let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
+        let warning = format!(
+            "Some runs took less than {:.0} ms after the shell's own time was subtracted. This \
+             time ({shell}) varies from run to run. Use '-N' to start commands without a shell.",
+            SHORT_TIME_S * 1e3
+        );
+        warn(strict_message("short"), warning);
     }
     if figures.runs.iter().any(|run| run.ended != ProcessEnd::Exit(0)) {
-        warnings.push(if request.options.strict {
-            strict_message("status").to_owned()
-        } else {
-            "Some runs exited with a non-zero status, which was ignored.".to_owned()
-        });
+        let warning = "Some runs exited with a non-zero status, which was ignored.";
+        warn(strict_message("status"), warning.to_owned());
     }
     let times: Vec<f64> = figures.wall_times().collect();
     let scores = outlier_scores(&times);
     let (warms, prepares) = (request.options.warmup > 0, !request.options.prepare.is_empty());
     if scores[0] > OUTLIER_SCORE {
         let first_time = TimeUnit::for_seconds(times[0]).format_time(times[0]);
-        warnings.push(if request.options.strict {
-            strict_slow_first(&first_time, warms, prepares)
-        } else {
-            let hint = if warms { "a higher '--warmup' count" } else { "'--warmup 3'" };
-            format!(
-                "The first run took {first_time}, much longer than the others: a cache was \
-                 probably cold. Use {hint} to warm it first, or '--prepare' to clear it \
-                 before each run."
-            )
-        });
+        let hint = if warms { "a higher '--warmup' count" } else { "'--warmup 3'" };
+        let warning = format!(
+            "The first run took {first_time}, much longer than the others: a cache was probably \
+             cold. Use {hint} to warm it first, or '--prepare' to clear it before each run."
+        );
+        warn(strict_slow_first(&first_time, warms, prepares), warning);
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
-        warnings.push(if request.options.strict {
-            let uses_both = warms && prepares;
-            strict_message(if uses_both { "outliers, both options" } else { "outliers" }).to_owned()
-        } else {
-            let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
-            format!(
-                "{count} of {} runs took far longer or shorter than the others: the \
-                 machine was probably busy with other work.",
-                times.len()
-            )
-        });
+        let key = if warms && prepares { "outliers, both options" } else { "outliers" };
+        let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
+        let warning = format!(
+            "{count} of {} runs took far longer or shorter than the others: the machine was \
+             probably busy with other work.",
+            times.len()
+        );
+        warn(strict_message(key), warning);
     }
     warnings
 }
@@ -320,9 +309,9 @@ fn format_tested(
 /// colon and a message.
 const STRICT_MESSAGES: &str = include_str!("../usage/hyperfine.strict.txt");
 
-fn strict_message(key: &str) -> &'static str {
+fn strict_message(key: &str) -> String {
     let mut messages = STRICT_MESSAGES.lines().filter_map(|line| line.split_once(": "));
-    messages.find(|(known, _)| *known == key).map_or("", |(_, message)| message)
+    messages.find(|(known, _)| *known == key).map_or("", |(_, message)| message).to_owned()
 }
 
 fn strict_slow_first(first_time: &str, warms: bool, prepares: bool) -> String {
@@ -425,13 +414,8 @@ fn quote_csv(text: &str) -> String {
 impl ExportKind {
     fn format_table(self, rows: &[RelativeFigures<'_>], unit: TimeUnit) -> String {
         let symbol = unit.symbol();
-        let header = [
-            "Command".to_owned(),
-            format!("Mean [{symbol}]"),
-            format!("Min [{symbol}]"),
-            format!("Max [{symbol}]"),
-            "Relative".to_owned(),
-        ];
+        let [mean, min, max] = ["Mean", "Min", "Max"].map(|name| format!("{name} [{symbol}]"));
+        let header = ["Command".to_owned(), mean, min, max, "Relative".to_owned()];
         let (before, below, after) = match self {
             ExportKind::AsciiDoc => ("[cols=\"<,>,>,>,>\"]\n|===", "", "|===\n"),
             ExportKind::Org => ("", "|--+--+--+--+--|\n", ""),
