@@ -108,23 +108,19 @@ impl CallRecording {
     /// Fails if the contents are not a list of calls, or contain a term without a textual form.
     pub fn parse(bytes: &[u8]) -> Result<CallRecording, String> {
         let mut reader = TermReader { remaining: bytes };
-        match reader.take_byte()? {
-            TERM_FORMAT_VERSION => {}
-            _ => return Err("it does not start like a recording of calls".to_owned()),
+        if reader.take_byte()? != TERM_FORMAT_VERSION {
+            return Err("it does not start like a recording of calls".to_owned());
         }
         let count = match reader.take_byte()? {
             b'l' => reader.read_size(4)?,
             b'P' => {
-                return Err(
-                    "it is compressed\nhint: write it with term_to_binary(Calls), without \
-                     options"
-                        .into(),
-                );
+                let hint = "write it with term_to_binary(Calls), without options";
+                return Err(format!("it is compressed\nhint: {hint}"));
             }
             _ => return Err("it is not a list of calls".to_owned()),
         };
-        let calls: Result<Vec<String>, String> = (0..count).map(|_| reader.read_call()).collect();
-        Ok(CallRecording { calls: calls? })
+        let calls = (0..count).map(|_| reader.read_call()).collect::<Result<_, _>>()?;
+        Ok(CallRecording { calls })
     }
 
     /// Returns the code of a snippet that makes the calls.
@@ -203,10 +199,10 @@ impl TermReader<'_> {
             b'n' => self.read_big(1),
             b'o' => self.read_big(4),
             b't' => self.read_map(depth),
-            b'X' | b'g' | b'Y' | b'f' | b'e' | b'Z' | b'r' | b'x' | b'p' | b'q' => Err(
-                "an argument is a process, a port, a reference or a function, which cannot be written as text"
-                    .to_owned(),
-            ),
+            b'X' | b'g' | b'Y' | b'f' | b'e' | b'Z' | b'r' | b'x' | b'p' | b'q' => {
+                let kinds = "a process, a port, a reference or a function";
+                Err(format!("an argument is {kinds}, which cannot be written as text"))
+            }
             tag => Err(format!("unknown term tag {tag}")),
         }
     }
@@ -262,13 +258,13 @@ impl TermReader<'_> {
     fn read_string(&mut self) -> Result<String, String> {
         let count = self.read_size(2)?;
         let bytes = self.take_bytes(count)?;
-        Ok(quote_printable(bytes, '"').unwrap_or_else(|| format!("[{}]", format_bytes(bytes))))
+        Ok(quote_printable(bytes).unwrap_or_else(|| format!("[{}]", format_bytes(bytes))))
     }
 
     fn read_binary(&mut self) -> Result<String, String> {
         let count = self.read_size(4)?;
         let bytes = self.take_bytes(count)?;
-        let content = quote_printable(bytes, '"').unwrap_or_else(|| format_bytes(bytes));
+        let content = quote_printable(bytes).unwrap_or_else(|| format_bytes(bytes));
         Ok(format!("<<{content}>>"))
     }
 
@@ -290,9 +286,9 @@ fn format_bytes(bytes: &[u8]) -> String {
 }
 
 /// Formats bytes as text if all of them are printable.
-fn quote_printable(bytes: &[u8], mark: char) -> Option<String> {
+fn quote_printable(bytes: &[u8]) -> Option<String> {
     let is_text = !bytes.is_empty() && bytes.iter().all(|byte| (b' '..=b'~').contains(byte));
-    is_text.then(|| escape_text(&String::from_utf8_lossy(bytes), mark))
+    is_text.then(|| escape_text(&String::from_utf8_lossy(bytes), '"'))
 }
 
 fn escape_text(text: &str, mark: char) -> String {
@@ -321,9 +317,7 @@ const RESERVED_WORDS: &[&str] = &[
 
 fn format_atom(name: &str) -> String {
     let is_plain = name.starts_with(|character: char| character.is_ascii_lowercase())
-        && name
-            .chars()
-            .all(|character| character.is_ascii_alphanumeric() || "_@".contains(character));
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "_@".contains(c));
     if is_plain && !RESERVED_WORDS.contains(&name) {
         return name.to_owned();
     }

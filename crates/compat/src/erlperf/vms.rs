@@ -390,10 +390,9 @@ const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs   
 /// when we read them, and are skipped.
 pub struct GaugeMonitor {
     begin: Instant,
-    /// Names of the snippets, as gauges state them.
-    jobs: Vec<String>,
-    /// Iterations of each snippet up to the last printed line.
-    counts: Vec<u64>,
+    /// Names of the snippets, as gauges state them, and the iterations of each snippet up to the last
+    /// printed line.
+    jobs: Vec<(String, u64)>,
     /// For each VM, the smallest difference seen so far between our clock and the VM's clock.
     ahead_ns: HashMap<usize, i128>,
     last_printed_at: Option<Instant>,
@@ -405,8 +404,7 @@ impl GaugeMonitor {
     pub fn new(jobs: Vec<String>) -> GaugeMonitor {
         GaugeMonitor {
             begin: Instant::now(),
-            counts: vec![0; jobs.len()],
-            jobs,
+            jobs: jobs.into_iter().map(|job| (job, 0)).collect(),
             ahead_ns: HashMap::new(),
             last_printed_at: None,
             lines_written: 0,
@@ -476,13 +474,12 @@ impl GaugeMonitor {
 
     /// Records the iterations of each snippet; returns how many were added.
     fn record_counts(&mut self, event: &ProtocolMessage) -> Vec<u64> {
-        let jobs = self.jobs.iter().zip(&mut self.counts);
-        jobs.map(|(job, count)| {
+        let added = |(job, count): &mut (String, u64)| {
             let known = *count;
             *count = event.parse_number(&format!("job.{job}")).unwrap_or(known);
             count.saturating_sub(known)
-        })
-        .collect()
+        };
+        self.jobs.iter_mut().map(added).collect()
     }
 }
 
