@@ -61,7 +61,7 @@ impl BarChart {
         self.categories.iter().flat_map(|category| &category.bars)
     }
 
-    fn scale(&self) -> &AxisScale {
+    fn scale(&self) -> AxisScale {
         self.value_axis.value_scale()
     }
 
@@ -209,7 +209,7 @@ impl BoxChart {
         self.boxes().flat_map(|series| series.values.iter().copied())
     }
 
-    fn scale(&self) -> &AxisScale {
+    fn scale(&self) -> AxisScale {
         self.value_axis.value_scale()
     }
 
@@ -289,7 +289,7 @@ impl<'a> BoxMark<'a> {
     /// Summarizes the values of a series; `None` if `scale` can show none of them.
     fn new(
         plot: &'a BandPlot<'a>,
-        (scale, series): (&AxisScale, &'a BoxSeries),
+        (scale, series): (AxisScale, &'a BoxSeries),
         (slot, middle): (usize, f64),
     ) -> Option<Self> {
         let mut sorted = series.values.clone();

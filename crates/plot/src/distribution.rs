@@ -2,7 +2,7 @@
 //! bins of a histogram.
 
 use crate::AxisScale;
-use crate::axis::{AxisExtent, ScaleProjection};
+use crate::axis::AxisExtent;
 use crate::format::{format_figure, format_range};
 
 // The statistics of a box plot (J. W. Tukey, "Exploratory Data Analysis", 1977).
@@ -151,7 +151,7 @@ pub(crate) fn total_count(values: &[CountedValue]) -> u64 {
 /// The edges of the bins in projected space, in which a logarithmic axis has the logarithms of its
 /// values.
 pub(crate) struct HistogramBins {
-    projection: ScaleProjection,
+    projection: AxisScale,
     first: f64,
     width: f64,
     count: usize,
@@ -161,7 +161,7 @@ impl HistogramBins {
     /// Chooses common bins for several series. The axis must be able to show every value. `None` if
     /// there are no values.
     pub fn of_series<'v>(
-        projection: ScaleProjection,
+        projection: AxisScale,
         series: impl IntoIterator<Item = &'v Vec<CountedValue>>,
     ) -> Option<Self> {
         let project = |values: &Vec<CountedValue>| -> Vec<CountedValue> {
@@ -190,10 +190,10 @@ impl HistogramBins {
     }
 
     /// Creates one bin around a single value.
-    fn single_bin(projection: ScaleProjection, value: f64) -> Self {
+    fn single_bin(projection: AxisScale, value: f64) -> Self {
         let width = match projection {
-            ScaleProjection::Linear if value == 0.0 => 1.0,
-            ScaleProjection::Linear => value.abs() * 0.02,
+            AxisScale::Linear if value == 0.0 => 1.0,
+            AxisScale::Linear => value.abs() * 0.02,
             _ => 0.1,
         };
         Self { projection, first: value - width / 2.0, width, count: 1 }
@@ -217,9 +217,9 @@ impl HistogramBins {
     }
 
     /// Extent of the axis that the bins cover, with some padding.
-    pub fn extent(&self, scale: &AxisScale) -> Option<AxisExtent> {
+    pub fn extent(&self) -> Option<AxisExtent> {
         let (low, high) = (self.bin_ends(0).0, self.bin_ends(self.count - 1).1);
-        AxisExtent::of_values(scale, [low, high]).map(|extent| extent.padded_across(0.02))
+        AxisExtent::of_values(self.projection, [low, high]).map(|extent| extent.padded_across(0.02))
     }
 }
 
@@ -244,8 +244,8 @@ fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that the edges of the bins are round
 /// values. Leaves the width on a logarithmic axis unchanged: no width gives round edges there.
-fn round_width(width: f64, projection: ScaleProjection) -> f64 {
-    if projection != ScaleProjection::Linear {
+fn round_width(width: f64, projection: AxisScale) -> f64 {
+    if projection != AxisScale::Linear {
         return width;
     }
     let magnitude = 10.0_f64.powi(width.log10().floor() as i32);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn linear(values: &[f64]) -> HistogramBins {
-        HistogramBins::of_series(ScaleProjection::Linear, &[counted_once(values)]).unwrap()
+        HistogramBins::of_series(AxisScale::Linear, &[counted_once(values)]).unwrap()
     }
 
     #[test]
@@ -348,8 +348,7 @@ mod tests {
             counted.map(|(value, count)| CountedValue { value, count }).to_vec();
         let (one, other) = (
             linear(&each),
-            HistogramBins::of_series(ScaleProjection::Linear, std::slice::from_ref(&counted))
-                .unwrap(),
+            HistogramBins::of_series(AxisScale::Linear, std::slice::from_ref(&counted)).unwrap(),
         );
         assert_eq!((one.first, one.width), (other.first, other.width));
         assert_eq!(one.bin_counts(&counted_once(&each)), other.bin_counts(&counted));
@@ -367,8 +366,7 @@ mod tests {
     #[test]
     fn bins_of_a_logarithmic_axis_have_equal_ratios() {
         let values: Vec<f64> = (0..100).map(|at| 1.1_f64.powi(at)).collect();
-        let bins =
-            HistogramBins::of_series(ScaleProjection::Log10, &[counted_once(&values)]).unwrap();
+        let bins = HistogramBins::of_series(AxisScale::Log10, &[counted_once(&values)]).unwrap();
         let ratio = |bin| bins.bin_ends(bin).1 / bins.bin_ends(bin).0;
         assert!((ratio(0) - ratio(bins.count - 1)).abs() < 1e-9);
     }

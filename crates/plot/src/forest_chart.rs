@@ -95,7 +95,7 @@ impl ForestChart {
         } else {
             AxisScale::Linear
         };
-        ChartAxis { label: self.x_label.clone(), scale }
+        ChartAxis { label: self.x_label.clone(), scale, names: Vec::new() }
     }
 
     /// Extent of the axis, from the lowest to the highest end of an interval. It reaches at most
@@ -104,7 +104,7 @@ impl ForestChart {
     /// includes the band and the reference line.
     fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
-        let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
+        let estimates = AxisExtent::of_values(scale, self.finite_rows().map(|row| row.estimate))?;
         let projected = |value: f64| estimates.projection.project(value);
         let half_width =
             |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);

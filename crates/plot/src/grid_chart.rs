@@ -230,7 +230,7 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
 impl SheetContent for GridChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.panel_data().map(|data| data.count_omitted()).sum();
-        let omitted = omitted_note(omitted, &[&self.x.scale, &self.y.scale]);
+        let omitted = omitted_note(omitted, &[self.x.scale, self.y.scale]);
         let notes: Vec<String> = self.different_axes_note().into_iter().chain(omitted).collect();
         let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
         let legend = self.panel_data().next().map(|data| data.legend()).unwrap_or_default();
@@ -302,7 +302,7 @@ struct SequenceData<'a> {
 
 impl SequenceData<'_> {
     fn can_show_value(&self, value: f64) -> bool {
-        can_show(&self.y.scale, value)
+        can_show(self.y.scale, value)
     }
 
     fn count_shown(&self) -> usize {
@@ -322,9 +322,9 @@ impl SequenceData<'_> {
     fn extents(&self) -> Option<(AxisExtent, AxisExtent)> {
         let levels = self.sequence.levels.iter().map(|(_, level)| *level);
         let shown = self.regular_values().map(|(_, value)| value).chain(levels);
-        let y = AxisExtent::of_data(&self.y.scale, shown, 0.06)?;
+        let y = AxisExtent::of_data(self.y.scale, shown, 0.06)?;
         let end = self.sequence.values.len() as f64 * self.sequence.step;
-        let x = AxisExtent::of_values(&self.x.scale, [0.0, end])?;
+        let x = AxisExtent::of_values(self.x.scale, [0.0, end])?;
         Some((x.with_padding(0.01), y))
     }
 

@@ -6,7 +6,7 @@
 //! extends. Grids of small charts use it, too.
 
 use crate::axes::{PlotArea, PointPlane, draw_base_line, draw_left_label, top_strip_height};
-use crate::axis::{AxisExtent, AxisMapping, ScaleProjection, can_show};
+use crate::axis::{AxisExtent, AxisMapping, can_show};
 use crate::banded::{RowMargins, RowPlot};
 use crate::distribution::{CountedValue, HistogramBins, TukeyStats, point_offsets, total_count};
 use crate::format::{format_count, format_figure, format_heading, format_range, summarize_series};
@@ -75,7 +75,7 @@ impl SheetContent for HistogramChart {
     fn header(&self) -> ChartHeader<'_> {
         let data = self.data();
         let legend = if data.uses_rows() { Vec::new() } else { data.legend(LegendSwatch::Area) };
-        let note = omitted_note(data.count_omitted(), &[&data.x.scale]);
+        let note = omitted_note(data.count_omitted(), &[data.x.scale]);
         ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
@@ -143,7 +143,7 @@ impl<'a> ValueData<'a> {
         let total = all_values.map(|counted| counted.count).sum();
         let shown_series = |(index, series): (usize, &'a HistogramSeries)| {
             let is_shown =
-                |counted: &CountedValue| counted.count > 0 && can_show(&x.scale, counted.value);
+                |counted: &CountedValue| counted.count > 0 && can_show(x.scale, counted.value);
             let values: Vec<CountedValue> = series.counted_values().filter(is_shown).collect();
             let style = SeriesStyle::of_series(index);
             ShownSeries { name: &series.name, style, total: total_count(&values), values }
@@ -195,14 +195,13 @@ impl<'a> ValueData<'a> {
         if self.has_few_values() {
             let values =
                 self.series.iter().flat_map(|series| &series.values).map(|counted| counted.value);
-            return Some(AxisExtent::of_values(&self.x.scale, values)?.with_padding(0.04));
+            return Some(AxisExtent::of_values(self.x.scale, values)?.with_padding(0.04));
         }
-        self.bins()?.extent(&self.x.scale)
+        self.bins()?.extent()
     }
 
     fn bins(&self) -> Option<HistogramBins> {
-        let projection = ScaleProjection::of_scale(&self.x.scale);
-        HistogramBins::of_series(projection, self.series.iter().map(|series| &series.values))
+        HistogramBins::of_series(self.x.scale, self.series.iter().map(|series| &series.values))
     }
 
     /// Draws all series over `extent` of the axis.
@@ -305,7 +304,7 @@ impl<'a> HistogramBars<'a> {
             bars.counts.iter().max().map_or(0.0, |count| *count as f64 * bars.unit)
         };
         let tallest = bars.iter().map(tallest_of).fold(0.0, f64::max);
-        let heights = AxisExtent::of_values(&AxisScale::Linear, [0.0, tallest])?;
+        let heights = AxisExtent::of_values(AxisScale::Linear, [0.0, tallest])?;
         Some(Self { bins, bars, as_shares, tallest, heights })
     }
 

@@ -3,6 +3,7 @@
 //! that the axes can show, finds axes that fit these points, and draws the layers of both charts.
 //! Also draws runs in order of execution.
 
+use crate::ChartAxis;
 use crate::axes::{PlotArea, PointPlane};
 use crate::axis::{AxisExtent, can_show};
 use crate::distribution::{TukeyStats, point_offsets};
@@ -12,7 +13,6 @@ use crate::format::{
 use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, omitted_note};
 use crate::style::SeriesStyle;
 use crate::svg::{GRID, PAPER, PixelRect, RgbColor, SvgWriter};
-use crate::{AxisScale, ChartAxis};
 
 /// Radius of the dots that show the observations of a point.
 const OBSERVED_PX: f64 = 2.4;
@@ -233,7 +233,7 @@ impl<'a> PointData<'a> {
         subtitle: &'a Option<String>,
         swatch: impl Fn(SeriesStyle) -> LegendSwatch,
     ) -> ChartHeader<'a> {
-        let note = omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]);
+        let note = omitted_note(self.count_omitted(), &[self.x.scale, self.y.scale]);
         let subtitle = subtitle.as_deref();
         ChartHeader { title, subtitle, note, legend: self.legend(swatch) }
     }
@@ -249,7 +249,7 @@ impl<'a> PointData<'a> {
 
     /// Whether both axes can show the point.
     fn can_show_point(&self, point: &ChartPoint) -> bool {
-        can_show(&self.x.scale, point.x) && can_show(&self.y.scale, point.y)
+        can_show(self.x.scale, point.x) && can_show(self.y.scale, point.y)
     }
 
     /// The points of a series that both axes can show.
@@ -282,8 +282,8 @@ impl<'a> PointData<'a> {
         let x = self.all_shown_points().map(|point| point.x);
         let y = self.all_shown_points().flat_map(ends);
         Some((
-            AxisExtent::of_data(&self.x.scale, x, 0.03)?,
-            AxisExtent::of_data(&self.y.scale, y, 0.05)?,
+            AxisExtent::of_data(self.x.scale, x, 0.03)?,
+            AxisExtent::of_data(self.y.scale, y, 0.05)?,
         ))
     }
 
@@ -363,13 +363,8 @@ fn axis_name<'a>(axis: &'a ChartAxis, default_name: &'a str) -> &'a str {
 }
 
 fn format_value(axis: &ChartAxis, value: f64) -> String {
-    match &axis.scale {
-        AxisScale::Category(names) => {
-            let index = value.round().max(0.0) as usize;
-            names.get(index).cloned().unwrap_or_else(|| format_figure(value))
-        }
-        _ => format_figure(value),
-    }
+    let name = axis.names.get(value.round().max(0.0) as usize);
+    name.cloned().unwrap_or_else(|| format_figure(value))
 }
 
 // Draws values in the order in which they were measured, to show drift. Beside them, each series
@@ -419,8 +414,8 @@ impl RunsChart {
         let centers = self.centers.iter().flatten().copied();
         let values = data.all_shown_points().map(|point| point.y).chain(centers);
         Some((
-            AxisExtent::of_values(&self.x.scale, runs)?.with_padding(0.03),
-            AxisExtent::of_data(&self.y.scale, values, 0.06)?,
+            AxisExtent::of_values(self.x.scale, runs)?.with_padding(0.03),
+            AxisExtent::of_data(self.y.scale, values, 0.06)?,
         ))
     }
 
@@ -431,7 +426,7 @@ impl RunsChart {
             let mut values: Vec<f64> = data.shown_points(series).map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
             let center = self.centers.get(index).copied().flatten();
-            let center = center.filter(|center| can_show(&self.y.scale, *center));
+            let center = center.filter(|center| can_show(self.y.scale, *center));
             Some(TukeyStats::of_sorted(&values)?.with_center(center))
         };
         self.series.iter().enumerate().map(tukey).collect()

@@ -200,7 +200,7 @@ impl PlacedHeader {
 }
 
 /// Returns a note such as "2 values not shown", with the reason. `None` if no values were omitted.
-pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String> {
+pub(crate) fn omitted_note(count: usize, scales: &[AxisScale]) -> Option<String> {
     let logarithmic =
         scales.iter().any(|scale| matches!(scale, AxisScale::Log2 | AxisScale::Log10));
     let named =
@@ -428,13 +428,11 @@ mod tests {
 
     #[test]
     fn left_out_values_are_counted_with_the_reason() {
-        assert_eq!(omitted_note(0, &[&AxisScale::Linear]), None);
-        let one = omitted_note(1, &[&AxisScale::Linear]).unwrap();
+        assert_eq!(omitted_note(0, &[AxisScale::Linear]), None);
+        let one = omitted_note(1, &[AxisScale::Linear]).unwrap();
         assert_eq!(one, "1 value not shown (not finite)");
         assert!(
-            omitted_note(2, &[&AxisScale::Log2])
-                .unwrap()
-                .starts_with("2 values not shown (not fin")
+            omitted_note(2, &[AxisScale::Log2]).unwrap().starts_with("2 values not shown (not fin")
         );
     }
 

@@ -354,12 +354,9 @@ impl FromStr for RgbColor {
 
     /// Parses `#rrggbb`.
     fn from_str(text: &str) -> Result<RgbColor, ()> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
-        let component = |start: usize| {
-            let pair = digits.and_then(|digits| digits.get(start..start + 2)).ok_or(())?;
-            u8::from_str_radix(pair, 16).map_err(|_| ())
-        };
-        Ok(RgbColor(component(0)?, component(2)?, component(4)?))
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6).ok_or(())?;
+        let [_, red, green, blue] = u32::from_str_radix(digits, 16).map_err(|_| ())?.to_be_bytes();
+        Ok(RgbColor(red, green, blue))
     }
 }
 
@@ -376,12 +373,9 @@ pub(crate) fn tint_color(colour: &str) -> String {
 
 /// Blends a color with white. The result is opaque, so overlapping areas do not become darker.
 pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
-    let blended_channel = |start: usize| {
-        let value =
-            u8::from_str_radix(colour.get(start..start + 2).unwrap_or("00"), 16).unwrap_or(0);
-        (255.0 - (255.0 - f64::from(value)) * share).round() as u8
-    };
-    format!("#{:02x}{:02x}{:02x}", blended_channel(1), blended_channel(3), blended_channel(5))
+    let RgbColor(red, green, blue) = colour.parse().unwrap_or(RgbColor(0, 0, 0));
+    let blend = |value: u8| (255.0 - (255.0 - f64::from(value)) * share).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", blend(red), blend(green), blend(blue))
 }
 
 /// CSS variables for the chart colors, with their values for white paper. A page sets these
@@ -396,8 +390,8 @@ static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
         ("paper", PAPER),
         ("neutral", NEUTRAL),
     ];
-    let base_colors = base_colors.map(|(name, color)| (format!("--plot-{name}"), color.to_owned()));
-    let mut variables = base_colors.to_vec();
+    let named = |(name, colour): (&str, &str)| (format!("--plot-{name}"), colour.to_owned());
+    let mut variables = Vec::from(base_colors.map(named));
     for (index, colour) in SERIES_COLORS.into_iter().enumerate() {
         variables.push((format!("--plot-series-{index}"), colour.to_owned()));
         for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {

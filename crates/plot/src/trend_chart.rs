@@ -166,7 +166,7 @@ impl TrendChart {
             .chain(self.continued_points().map(|point| point.x))
             .chain(self.levels.iter().flat_map(|level| [level.from, level.to]))
             .chain(self.note_positions(TrendNoteKind::Failure));
-        AxisExtent::of_values(&AxisScale::Linear, positions)
+        AxisExtent::of_values(AxisScale::Linear, positions)
     }
 
     /// Range of values shown. The range contains all levels, and all points except strays. It may

@@ -221,8 +221,8 @@ fn place_in_lanes(
     texts.into_iter().map(placed_text).collect()
 }
 
-fn count_lanes(placed: &[PlacedText]) -> usize {
-    placed.iter().map(|text| text.lane + 1).max().unwrap_or(0)
+fn count_lanes<'t>(placed: impl IntoIterator<Item = &'t PlacedText>) -> usize {
+    placed.into_iter().map(|text| text.lane + 1).max().unwrap_or(0)
 }
 
 /// Changes and notes, with the placement of their labels, from left to right.
@@ -278,12 +278,11 @@ impl<'a> TrendMarks<'a> {
             label.filter(|label| label.lane < MAX_NOTE_LANES)
         };
         let labels: Vec<Option<PlacedText>> = lines.iter().map(|note| take_label(note)).collect();
-        let note_lanes = labels.iter().flatten().map(|label| label.lane + 1).max();
         let failed =
             |note: &&TrendNote| note.kind == TrendNoteKind::Failure && x.contains_value(note.x);
         Self {
             lanes: count_lanes(&placed).min(max_lanes),
-            note_lanes: note_lanes.unwrap_or(0),
+            note_lanes: count_lanes(labels.iter().flatten()),
             changes: changes.into_iter().zip(placed).collect(),
             notes: lines.into_iter().zip(labels).collect(),
             failures: notes.iter().filter(failed).collect(),

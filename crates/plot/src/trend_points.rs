@@ -671,8 +671,7 @@ mod tests {
 
     fn days(count: f64, width: f64) -> Vec<String> {
         let low = 1_767_225_600e3; // 2026-01-01
-        let extent =
-            AxisExtent::of_values(&AxisScale::Linear, [low, low + count * DAY_MS]).unwrap();
+        let extent = AxisExtent::of_values(AxisScale::Linear, [low, low + count * DAY_MS]).unwrap();
         let x = AxisMapping::new(&ChartAxis::linear(""), extent, 0.0, width);
         let written = date_labels(&x, (-20.0, width + 20.0));
         written.into_iter().map(|label| label.text).collect()
