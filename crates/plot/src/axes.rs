@@ -211,10 +211,8 @@ impl PointPlane {
             left += aside;
             labels
         });
-        let below = match &names {
-            None => bottom_height(&x.0.label),
-            Some(names) => names.tallest_px() + 10.0 + bottom_label_height(&x.0.label),
-        };
+        let names_px = names.as_ref().map(|names| names.tallest_px() + 10.0);
+        let below = names_px.unwrap_or(TICK_GAP + TICK_PX) + bottom_label_height(&x.0.label);
         let rect = PixelRect::new(left, top, right, sheet.bottom - below);
         let area = PlotArea {
             rect,

@@ -182,10 +182,8 @@ fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
 
 /// Text color: muted for negligible changes.
 fn text_color(part: FrameColoring) -> &'static str {
-    match part {
-        FrameColoring::Change(change) if change.abs() < 0.01 => MUTED,
-        _ => INK,
-    }
+    let is_negligible = matches!(part, FrameColoring::Change(change) if change.abs() < 0.01);
+    if is_negligible { MUTED } else { INK }
 }
 
 // Layout: callers above callees, side by side in the given order.
@@ -300,10 +298,7 @@ fn strip_scopes(name: &str) -> &str {
             _ => {}
         }
     }
-    match &name[start..] {
-        "" => name,
-        unscoped => unscoped,
-    }
+    if start == name.len() { name } else { &name[start..] }
 }
 
 #[cfg(test)]

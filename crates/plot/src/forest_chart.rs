@@ -90,11 +90,8 @@ impl ForestChart {
 
     fn axis(&self) -> ChartAxis {
         let is_far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
-        let scale = if self.percent && self.finite_rows().any(is_far) {
-            AxisScale::Change
-        } else {
-            AxisScale::Linear
-        };
+        let is_wide = self.percent && self.finite_rows().any(is_far);
+        let scale = if is_wide { AxisScale::Change } else { AxisScale::Linear };
         ChartAxis { label: self.x_label.clone(), scale, names: Vec::new() }
     }
 

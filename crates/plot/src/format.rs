@@ -194,10 +194,7 @@ pub(crate) fn format_owner(names: &[&str]) -> String {
 
 /// Formats a name as the first line of a tooltip; empty for a blank name.
 pub(crate) fn format_heading(name: &str) -> String {
-    match name.trim() {
-        "" => String::new(),
-        name => format!("{name}\n"),
-    }
+    if name.trim().is_empty() { String::new() } else { format!("{}\n", name.trim()) }
 }
 
 /// Formats a number with its noun and plural ending: `1 box`, `2 boxes`.

@@ -280,10 +280,7 @@ impl SheetContent for GridChart {
     }
 
     fn natural_width(&self) -> u32 {
-        match self.panels.len() {
-            0..=9 => ImageSize::default().width_px,
-            _ => FOUR_COLUMNS_PX,
-        }
+        if self.panels.len() > 9 { FOUR_COLUMNS_PX } else { ImageSize::default().width_px }
     }
 
     fn natural_height(&self, width: f64) -> f64 {

@@ -128,18 +128,12 @@ fn four_arms(arm: [(f64, f64); 3]) -> [(f64, f64); 12] {
 
 /// `fill` value for a full area of this style.
 pub(crate) fn full_fill(style: SeriesStyle) -> String {
-    match style.hatching() {
-        0 => style.color().into_owned(),
-        _ => format!("url(#{})", hatching_id(style, "full")),
-    }
+    if style.hatching() == 0 { style.color().into_owned() } else { hatching_url(style, "full") }
 }
 
 /// `fill` value for a pale area of this style, behind other marks.
 pub(crate) fn pale_fill(style: SeriesStyle) -> String {
-    match style.hatching() {
-        0 => tint_color(&style.color()),
-        _ => format!("url(#{})", hatching_id(style, "pale")),
-    }
+    if style.hatching() == 0 { tint_color(&style.color()) } else { hatching_url(style, "pale") }
 }
 
 /// Defines the hatchings that the first `count` styles need, either full or pale.
@@ -183,6 +177,10 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
                 .end_empty();
             svg.start_path("", data).set_stroke(&line, 1.3).end_empty();
         });
+}
+
+fn hatching_url(style: SeriesStyle, kind: &str) -> String {
+    format!("url(#{})", hatching_id(style, kind))
 }
 
 fn hatching_id(style: SeriesStyle, kind: &str) -> String {

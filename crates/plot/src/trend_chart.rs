@@ -179,10 +179,8 @@ impl TrendChart {
             .chain(self.continued_points().map(|point| point.y))
             .chain(self.levels.iter().map(|level| level.value));
         let core = AxisExtent::of_values(self.y.value_scale(), values)?;
-        let max_excess = match core.high - core.low {
-            0.0 => f64::INFINITY,
-            span => span * MAX_INTERVAL_SHARE,
-        };
+        let span = core.high - core.low;
+        let max_excess = if span == 0.0 { f64::INFINITY } else { span * MAX_INTERVAL_SHARE };
         let (lowest, highest) = (core.low - max_excess, core.high + max_excess);
         let extent = points()
             .flat_map(|point| [point.at.low, point.at.high])

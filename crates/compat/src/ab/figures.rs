@@ -279,18 +279,11 @@ impl TimeStatistics {
         let count = times_ns.len();
         let mean_ns = times_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
         let squares: f64 = times_ns.iter().map(|ns| (*ns as f64 - mean_ns).powi(2)).sum();
-        let half = count / 2;
         TimeStatistics {
             least_ns: times_ns[0],
             mean_ns,
-            deviation_ns: match count {
-                1 => 0.0,
-                _ => (squares / (count - 1) as f64).sqrt(),
-            },
-            median_ns: match count % 2 {
-                1 => times_ns[half],
-                _ => times_ns[half - 1].midpoint(times_ns[half]),
-            },
+            deviation_ns: if count == 1 { 0.0 } else { (squares / (count - 1) as f64).sqrt() },
+            median_ns: times_ns[(count - 1) / 2].midpoint(times_ns[count / 2]),
             greatest_ns: times_ns[count - 1],
         }
     }

@@ -249,10 +249,8 @@ impl BenchmarkRecord {
     /// Returns the name up to the first slash; without a slash, the name without the number of
     /// processors.
     pub fn base_name(&self) -> &str {
-        match self.name.find('/') {
-            Some(slash) => &self.name[..slash],
-            None => split_processors(&self.name).0,
-        }
+        let before_slash = self.name.split_once('/').map(|(base, _)| base);
+        before_slash.unwrap_or(split_processors(&self.name).0)
     }
 
     /// Returns the first part of the name, and a list of the other parts, each with its slash. If
@@ -272,10 +270,8 @@ impl BenchmarkRecord {
 /// looks at the other names in the file.
 fn split_processors(name: &str) -> (&str, Option<&str>) {
     let before = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    match before.strip_suffix('-').filter(|_| before.len() < name.len()) {
-        Some(base) => (base, Some(&name[base.len()..])),
-        None => (name, None),
-    }
+    let base = before.strip_suffix('-').filter(|_| before.len() < name.len());
+    base.map_or((name, None), |base| (base, Some(&name[base.len()..])))
 }
 
 /// Contents of all files.
@@ -338,10 +334,8 @@ impl BenchmarkRecords {
     /// Returns the assumption that the `Unit` lines of the files state about the values of a unit.
     pub fn assumption(&self, unit: &str) -> ValueAssumption {
         let assumed = self.units.get(&(tidy_unit(unit).0, "assume".to_owned()));
-        match assumed.map(String::as_str) {
-            Some("exact") => ValueAssumption::Exact,
-            _ => ValueAssumption::Nothing,
-        }
+        let is_exact = assumed.is_some_and(|assumed| assumed == "exact");
+        if is_exact { ValueAssumption::Exact } else { ValueAssumption::Nothing }
     }
 }
 

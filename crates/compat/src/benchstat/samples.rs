@@ -149,11 +149,9 @@ fn interval_orders(count: usize, confidence: f64) -> (usize, usize) {
     if confidence >= 1.0 {
         return (0, count + 1);
     }
-    let (low, high) = if count <= MAX_EXACT_INTERVAL_SIZE {
-        exact_orders(count, confidence)
-    } else {
-        approximate_orders(count, confidence)
-    };
+    let is_exact = count <= MAX_EXACT_INTERVAL_SIZE;
+    let orders = if is_exact { exact_orders } else { approximate_orders };
+    let (low, high) = orders(count, confidence);
     (low.max(0) as usize, high.min(count as i64 + 1) as usize)
 }
 
@@ -276,14 +274,9 @@ impl SampleSummary {
 impl SampleComparison {
     /// Formats the p value and the sample sizes.
     pub fn format_p(&self) -> String {
-        let p = match self.p {
-            0.0 => String::new(),
-            p => format!("p={p:.3} "),
-        };
-        match self.sizes {
-            (base_size, other_size) if base_size == other_size => format!("{p}n={base_size}"),
-            (base_size, other_size) => format!("{p}n={base_size}+{other_size}"),
-        }
+        let p = if self.p == 0.0 { String::new() } else { format!("p={:.3} ", self.p) };
+        let (base, other) = self.sizes;
+        if base == other { format!("{p}n={base}") } else { format!("{p}n={base}+{other}") }
     }
 
     /// Formats the change if it is significant; otherwise returns `~`.

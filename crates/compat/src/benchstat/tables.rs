@@ -470,15 +470,10 @@ fn parse_number(text: &str) -> Option<f64> {
         return Some(number);
     }
     let text = text.strip_suffix(['b', 'B']).unwrap_or(text);
-    let (text, base) = match text.strip_suffix('i') {
-        Some(text) => (text, 1024f64),
-        None => (text, 1000f64),
-    };
+    let (text, base) = text.strip_suffix('i').map_or((text, 1000f64), |text| (text, 1024f64));
     let prefix = text.chars().last()?;
-    let power = match prefix {
-        'k' => Some(1),
-        other => PREFIXES.find(other).map(|index| index as i32 + 1),
-    };
+    let large_prefix = if prefix == 'k' { 'K' } else { prefix };
+    let power = PREFIXES.find(large_prefix).map(|index| index as i32 + 1);
     let digits = match power {
         Some(_) => &text[..text.len() - prefix.len_utf8()],
         None if base == 1000.0 => text,

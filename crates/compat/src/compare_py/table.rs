@@ -397,10 +397,8 @@ fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
     } else {
         ("was skipped", &entry.skip_message)
     };
-    match message.as_deref().filter(|message| !message.is_empty()) {
-        Some(message) => format!("{outcome}: {message}"),
-        None => outcome.to_owned(),
-    }
+    let message = message.as_deref().filter(|message| !message.is_empty());
+    message.map_or(outcome.to_owned(), |message| format!("{outcome}: {message}"))
 }
 
 fn format_names(names: &[&str]) -> String {

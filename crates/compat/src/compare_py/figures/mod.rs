@@ -404,12 +404,10 @@ impl NameFilter {
     /// # Errors
     /// Fails like [`NameFilter::new`].
     pub fn from_program_option(text: &str) -> Result<NameFilter> {
-        let (is_negated, pattern) = match text.strip_prefix('-') {
-            Some(pattern) => (true, pattern),
-            None => (false, text),
-        };
-        let pattern = if pattern == "all" { "" } else { pattern };
-        Ok(NameFilter { is_negated, ..NameFilter::new(pattern)? })
+        let negated = text.strip_prefix('-');
+        let pattern = Some(negated.unwrap_or(text)).filter(|pattern| *pattern != "all");
+        let filter = NameFilter::new(pattern.unwrap_or_default())?;
+        Ok(NameFilter { is_negated: negated.is_some(), ..filter })
     }
 
     /// Explains that the filter keeps no entry of the side with this label.

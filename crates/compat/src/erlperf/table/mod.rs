@@ -181,17 +181,11 @@ impl SnippetTable {
 impl SampleUnit {
     /// Returns a value that is larger for better results.
     fn goodness(self, average: f64) -> f64 {
-        match self {
-            SampleUnit::Iterations => average,
-            SampleUnit::Nanoseconds => 1.0 / average,
-        }
+        if self == SampleUnit::Iterations { average } else { 1.0 / average }
     }
 
     fn format_value(self, value: f64) -> String {
-        match self {
-            SampleUnit::Iterations => format_number(value),
-            SampleUnit::Nanoseconds => format_duration(value),
-        }
+        if self == SampleUnit::Iterations { format_number(value) } else { format_duration(value) }
     }
 }
 
