@@ -19,7 +19,7 @@ use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::figures::CaseRates;
 use speedwell_formats::node_csv::{CompareRates, CompareSide, javascript, rows};
-use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
+use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use speedwell_stats::describe::mean;
 use speedwell_stats::test::welch::{WelchError, WelchTest, welch};
 use std::path::PathBuf;
@@ -344,11 +344,7 @@ impl ComparePrinter<'_> {
 
 /// Returns the name by which `compare.R` groups rows: the file name, a space and the configuration.
 fn full_name(name: &str, run: &Run) -> String {
-    let pair = |(name, value): &(String, ParameterValue)| {
-        format!("{name}={}", javascript::format_inspected(value))
-    };
-    let pairs: Vec<String> = run.case.values.iter().map(pair).collect();
-    format!("{name} {}", pairs.join(" "))
+    format!("{name} {}", rows::join_parameters(&run.case.values, javascript::format_inspected))
 }
 
 /// Draws every improvement with its 95 % interval, in percent, and a line at 0.

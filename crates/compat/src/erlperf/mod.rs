@@ -16,7 +16,8 @@ use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition};
 use crate::erlperf::sampling::{ErlperfResults, SampledSnippets, SnippetSamples, SqueezePass};
 use crate::erlperf::snippet::ErlangSnippet;
 use crate::erlperf::table::{
-    SnippetLine, SnippetTable, SystemDescription, format_duration, format_number, to_single_line,
+    SampleUnit, SnippetLine, SnippetTable, SystemDescription, format_duration, format_number,
+    to_single_line,
 };
 use crate::erlperf::vms::{ErlangMachines, SnippetJob};
 use anyhow::{Context, Result, ensure};
@@ -126,7 +127,8 @@ impl ErlperfResults {
                 .net_figures(request, job.empty_ns)
                 .filter(|_| is_search || job.is_measurable()),
         });
-        let unit = sampling::sample_unit(request);
+        let is_timed = matches!(request.sample, SampleDefinition::Window(_));
+        let unit = if is_timed { SampleUnit::Iterations } else { SampleUnit::Nanoseconds };
         let table = SnippetTable::from_unsorted(unit, lines.collect());
         let mut messages = sample_warnings(jobs, &self.sampled, request);
         let scaling = self.scaling.as_ref();

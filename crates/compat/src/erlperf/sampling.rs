@@ -6,7 +6,7 @@
 //! workers is the best. Start at [`take_samples`] and [`search_workers`].
 
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
-use crate::erlperf::table::{LineFigures, SampleUnit, relative_deviation};
+use crate::erlperf::table::{LineFigures, relative_deviation};
 use crate::erlperf::vms::ErlangMachines;
 use speedwell_analysis::scaling::{
     self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings,
@@ -71,14 +71,10 @@ pub fn take_samples(
         if request.order == SampleOrder::Blocks && round % 2 == 1 {
             job_order.reverse();
         }
-        let visited_jobs = if is_parallel {
-            vec![job_order]
-        } else {
-            job_order.into_iter().map(|job| vec![job]).collect()
-        };
-        for jobs in visited_jobs {
+        let group_size = if is_parallel { jobs.len() } else { 1 };
+        for group in job_order.chunks(group_size) {
             if !is_interrupt_requested() {
-                measure_together(machines, &jobs, 1, round == 0, &mut by_snippet)?;
+                measure_together(machines, group, 1, round == 0, &mut by_snippet)?;
             }
         }
         round += 1;
@@ -168,14 +164,6 @@ impl SnippetSamples {
 
 /// Lower limit of net times in nanoseconds. No processor can resolve a time as short as this.
 const MIN_NET_TIME_NS: f64 = 1e-3;
-
-/// Returns the unit of a request's samples.
-pub fn sample_unit(request: &ErlperfRequest) -> SampleUnit {
-    match request.sample {
-        SampleDefinition::Window(_) => SampleUnit::Iterations,
-        SampleDefinition::Loop(_) => SampleUnit::Nanoseconds,
-    }
-}
 
 /// Maximum number of passes with the same number of workers. A number of workers is measured again
 /// only if it may be as good as the best.

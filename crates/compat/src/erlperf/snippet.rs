@@ -41,8 +41,7 @@ pub fn parse_snippet(
     let file = directory.join(&typed.code);
     let is_file = !is_text && !is_call && file.is_file();
     let (runner, shown) = if is_file {
-        let recording = read_recording(&typed.code, &file)?;
-        (recording.erlang_text(), recording.table_label())
+        read_recording(&typed.code, &file)?
     } else if is_call {
         (code.to_owned(), compact_tuple(code))
     } else {
@@ -63,10 +62,10 @@ pub fn parse_snippet(
     })
 }
 
-fn read_recording(name: &str, file: &Path) -> Result<CallRecording, String> {
+fn read_recording(name: &str, file: &Path) -> Result<(String, String), String> {
     let bytes =
         fs::read(file).map_err(|error| format!("cannot read the file '{name}': {error}"))?;
-    CallRecording::parse(&bytes)
+    parse_recording(&bytes)
         .map_err(|reason| format!("cannot use the file '{name}' as a recording of calls: {reason}"))
 }
 
@@ -94,47 +93,31 @@ const TERM_FORMAT_VERSION: u8 = 131;
 /// Maximum nesting of terms; only a damaged file exceeds it.
 const MAX_TERM_DEPTH: usize = 200;
 
-/// Calls in the order in which they were recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallRecording {
-    /// Each `{Module, Function, Arguments}`, as Erlang code.
-    pub calls: Vec<String>,
-}
-
-impl CallRecording {
-    /// Parses the contents of a file.
-    ///
-    /// # Errors
-    /// Fails if the contents are not a list of calls, or contain a term without a textual form.
-    pub fn parse(bytes: &[u8]) -> Result<CallRecording, String> {
-        let mut reader = TermReader { remaining: bytes };
-        if reader.take_byte()? != TERM_FORMAT_VERSION {
-            return Err("it does not start like a recording of calls".to_owned());
+/// Parses the contents of a file. Returns the code of a snippet that makes the recorded calls, and
+/// the name of the snippet in tables.
+///
+/// # Errors
+/// Fails if the contents are not a list of calls, or contain a term without a textual form.
+fn parse_recording(bytes: &[u8]) -> Result<(String, String), String> {
+    let mut reader = TermReader { remaining: bytes };
+    if reader.take_byte()? != TERM_FORMAT_VERSION {
+        return Err("it does not start like a recording of calls".to_owned());
+    }
+    let count = match reader.take_byte()? {
+        b'l' => reader.read_size(4)?,
+        b'P' => {
+            let hint = "write it with term_to_binary(Calls), without options";
+            return Err(format!("it is compressed\nhint: {hint}"));
         }
-        let count = match reader.take_byte()? {
-            b'l' => reader.read_size(4)?,
-            b'P' => {
-                let hint = "write it with term_to_binary(Calls), without options";
-                return Err(format!("it is compressed\nhint: {hint}"));
-            }
-            _ => return Err("it is not a list of calls".to_owned()),
-        };
-        let calls = (0..count).map(|_| reader.read_call()).collect::<Result<_, _>>()?;
-        Ok(CallRecording { calls })
-    }
-
-    /// Returns the code of a snippet that makes the calls.
-    pub fn erlang_text(&self) -> String {
-        format!("[{}]", self.calls.join(","))
-    }
-
-    /// Formats the calls as in erlperf's tables.
-    pub fn table_label(&self) -> String {
-        match &self.calls[..] {
-            [first, _, ..] => format!("[{first}, ...]"),
-            _ => self.erlang_text(),
-        }
-    }
+        _ => return Err("it is not a list of calls".to_owned()),
+    };
+    let calls: Vec<String> = (0..count).map(|_| reader.read_call()).collect::<Result<_, _>>()?;
+    let code = format!("[{}]", calls.join(","));
+    let label = match &calls[..] {
+        [first, _, ..] => format!("[{first}, ...]"),
+        _ => code.clone(),
+    };
+    Ok((code, label))
 }
 
 struct TermReader<'a> {
@@ -372,9 +355,9 @@ mod tests {
 
     #[test]
     fn calls_recorded_by_erlang_become_a_list_of_tuples() {
-        let recording = CallRecording::parse(&golden()).unwrap();
-        assert_eq!(recording.erlang_text(), "[{timer,sleep,[1]},{timer,sleep,[2]}]");
-        assert_eq!(recording.table_label(), "[{timer,sleep,[1]}, ...]");
+        let (code, label) = parse_recording(&golden()).unwrap();
+        assert_eq!(code, "[{timer,sleep,[1]},{timer,sleep,[2]}]");
+        assert_eq!(label, "[{timer,sleep,[1]}, ...]");
     }
 
     #[test]
@@ -382,9 +365,9 @@ mod tests {
         let whole = golden();
         // The last byte is the empty tail of the list. The calls can be read without it.
         for length in 0..whole.len() - 1 {
-            assert!(CallRecording::parse(&whole[..length]).is_err(), "{length} bytes");
+            assert!(parse_recording(&whole[..length]).is_err(), "{length} bytes");
         }
-        assert!(CallRecording::parse(b"timer:sleep(1)").is_err());
+        assert!(parse_recording(b"timer:sleep(1)").is_err());
     }
 
     /// Erlang encodes the terms, we convert them to text, and Erlang parses this text and compares
@@ -401,7 +384,7 @@ mod tests {
         let bytes: Vec<u8> = digits
             .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
             .collect();
-        let text = CallRecording::parse(&bytes).unwrap().erlang_text();
+        let (text, _) = parse_recording(&bytes).unwrap();
         let same = erl(&format!("io:put_chars(atom_to_list({text} =:= {terms})), halt()."));
         assert_eq!(same.as_deref(), Some("true"), "{text}");
     }
@@ -421,7 +404,7 @@ mod tests {
     fn a_process_among_the_arguments_is_refused_by_name() {
         // [{m,f,[Pid]}], cut off after the tag of the pid.
         let bytes = b"\x83l\0\0\0\x01h\x03w\x01mw\x01fl\0\0\0\x01X";
-        let reason = CallRecording::parse(bytes).unwrap_err();
+        let reason = parse_recording(bytes).unwrap_err();
         assert!(reason.contains("a process"), "{reason}");
     }
 }

@@ -385,11 +385,8 @@ impl SessionObserver for RunPrinter<'_> {
 
 /// Formats one result as `run.js` does.
 fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate: f64) -> String {
-    let pair = |(name, value): &(String, ParameterValue)| {
-        format!("{name}={}", javascript::format_json(value))
-    };
-    let pairs: Vec<String> = values.iter().map(pair).collect();
-    format!("{name} {}: {}\n", pairs.join(" "), with_separators(&javascript::format_number(rate)))
+    let pairs = rows::join_parameters(values, javascript::format_json);
+    format!("{name} {pairs}: {}\n", with_separators(&javascript::format_number(rate)))
 }
 
 /// Separates groups of three digits of the integer part by commas; the rest stays unchanged.
