@@ -108,11 +108,7 @@ impl AxisExtent {
         let mut shown = values.into_iter().filter_map(|value| projection.project(value));
         let first = shown.next()?;
         let start = Self { low: first, high: first, projection };
-        Some(shown.fold(start, |extent, value| Self {
-            low: extent.low.min(value),
-            high: extent.high.max(value),
-            ..extent
-        }))
+        Some(shown.fold(start, Self::extended_to_projected))
     }
 
     /// Spans the positions of a category axis, with half a position of padding at both ends.

@@ -14,8 +14,8 @@ use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, make_dott
 use crate::svg::{INK, MUTED, OutputMedium, PixelRect, SvgWriter, tint_color};
 use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_points::{
-    MAX_SINGLE_POINTS, PointBucket, PointField, TrendAxis, TrendDetail, TrendFoot, TrendPoint,
-    make_buckets, style_of_machine,
+    MAX_SINGLE_POINTS, PointBucket, TrendAxis, TrendDetail, TrendFoot, TrendPoint, make_buckets,
+    style_of_machine,
 };
 use crate::{AxisScale, ChartAxis};
 
@@ -308,9 +308,9 @@ impl SheetContent for TrendChart {
 }
 
 /// A trend laid out on a sheet.
-struct TrendLayout<'a> {
-    chart: &'a TrendChart,
-    area: PlotArea,
+pub(crate) struct TrendLayout<'a> {
+    pub chart: &'a TrendChart,
+    pub area: PlotArea,
     sheet: PixelRect,
     shown: ShownPoints<'a>,
     marks: TrendMarks<'a>,
@@ -349,16 +349,10 @@ impl<'a> TrendLayout<'a> {
         self.foot.draw(svg, self.sheet, &self.area);
         self.draw_continuation(svg);
         self.draw_levels(svg);
-        let field = self.point_field();
-        field.draw_points(svg, &self.chart.buckets(&self.shown.inside, MAX_SINGLE_POINTS));
-        field.draw_strays(svg, &self.shown.strays);
+        self.draw_points(svg, &self.chart.buckets(&self.shown.inside, MAX_SINGLE_POINTS));
+        self.draw_strays(svg, &self.shown.strays);
         self.draw_levels_above(svg);
         self.marks.draw(svg, &self.area);
-    }
-
-    fn point_field(&self) -> PointField<'_> {
-        let TrendChart { machines, unit, detail, .. } = self.chart;
-        PointField { area: &self.area, machines, unit, detail: *detail }
     }
 
     /// Both ends of the line of a level, in pixels.
@@ -383,12 +377,11 @@ impl<'a> TrendLayout<'a> {
     }
 
     fn draw_levels(&self, svg: &mut SvgWriter) {
-        let field = self.point_field();
         svg.start_group("levels").set_stroke(INK, 2.0).end_with(|svg| {
             for level in self.chart.shown_levels() {
                 let [from, to] = self.level_ends(level);
-                let value = field.format_estimate(level.value, level.low, level.high);
-                let machine = level.machine.map_or("", |machine| field.machine_name(machine));
+                let value = self.format_estimate(level.value, level.low, level.high);
+                let machine = level.machine.map_or("", |machine| self.machine_name(machine));
                 let tooltip = format!("level {value}\n{machine}");
                 svg.start_line("level", from, to).end_with_tooltip(tooltip.trim_end());
             }

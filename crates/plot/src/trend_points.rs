@@ -10,6 +10,7 @@ use crate::point_chart::ChartPoint;
 use crate::style::SeriesStyle;
 use crate::svg::{AXIS, INK, MUTED, OpenElement, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
+use crate::trend_chart::TrendLayout;
 
 /// Maximum number of points that are drawn individually instead of in buckets.
 pub(crate) const MAX_SINGLE_POINTS: usize = 1000;
@@ -171,15 +172,7 @@ fn format_exact(value: f64) -> String {
 /// Attributes of a mark for programs, by name.
 type MarkAttributes = Vec<(&'static str, String)>;
 
-/// The plot area of a trend, and the data that its points share.
-pub(crate) struct PointField<'a> {
-    pub area: &'a PlotArea,
-    pub machines: &'a [String],
-    pub unit: &'a str,
-    pub detail: TrendDetail,
-}
-
-impl PointField<'_> {
+impl TrendLayout<'_> {
     /// Draws the bars and marks of all buckets, by kind. A group has buckets of one kind.
     pub fn draw_points(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let width = self.area.rect.width();
@@ -189,7 +182,7 @@ impl PointField<'_> {
         svg.start_element("defs").end_with(|svg| self.define_shapes(svg, &kinds, radius));
         for group in groups() {
             self.draw_bars(svg, group);
-            match self.detail {
+            match self.chart.detail {
                 TrendDetail::Nothing => self.draw_vertices(svg, group),
                 TrendDetail::Full | TrendDetail::Tooltips => self.draw_markers(svg, group, radius),
             }
@@ -198,7 +191,7 @@ impl PointField<'_> {
 
     /// Defines each shape once, for all points of its kind.
     fn define_shapes(&self, svg: &mut SvgWriter, kinds: &[PointKind], radius: f64) {
-        if self.detail == TrendDetail::Nothing {
+        if self.chart.detail == TrendDetail::Nothing {
             for kind in kinds {
                 // These attributes give the size of the marker in pixels, and prevent clipping at
                 // its edge.
@@ -242,9 +235,9 @@ impl PointField<'_> {
     fn draw_markers(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], radius: f64) {
         let kind = buckets[0].kind;
         let shape = format!("#{}", PointKind { is_aside: false, ..kind }.marker_id());
-        let class = if self.detail == TrendDetail::Full { "point" } else { "" };
+        let class = if self.chart.detail == TrendDetail::Full { "point" } else { "" };
         let group = kind.paint(svg.start_group(kind.class()), radius);
-        group.set_nonempty("data-unit", self.unit).end_with(|svg| {
+        group.set_nonempty("data-unit", &self.chart.unit).end_with(|svg| {
             for bucket in buckets {
                 let point = bucket.summary_point();
                 let (x, y) = self.area.point_at(point.x, point.y);
@@ -305,7 +298,7 @@ impl PointField<'_> {
             [point] => self.point_details(point),
             _ => self.bucket_details(bucket),
         };
-        match self.detail {
+        match self.chart.detail {
             TrendDetail::Nothing => mark.end_empty(),
             TrendDetail::Tooltips => mark.end_with_tooltip(&tooltip),
             TrendDetail::Full => attributes
@@ -361,7 +354,7 @@ impl PointField<'_> {
             ("", _) | (_, "") => String::new(),
             (from, to) => format!("{from} to {to}"),
         };
-        let value = format!("median {} {}", format_figure(summary.y), self.unit);
+        let value = format!("median {} {}", format_figure(summary.y), self.chart.unit);
         let range = format_range(low, high);
         let machine = self.tooltip_machine(first.machine);
         (attributes, join_texts(&[&heading, &dates, &value, &range, machine], "\n"))
@@ -369,13 +362,13 @@ impl PointField<'_> {
 
     /// Name of a machine; empty if it is unknown.
     pub fn machine_name(&self, machine: usize) -> &str {
-        self.machines.get(machine).map_or("", String::as_str)
+        self.chart.machines.get(machine).map_or("", String::as_str)
     }
 
     /// Name of a machine for a tooltip. Empty with [`TrendDetail::Tooltips`] if there is only one
     /// machine.
     fn tooltip_machine(&self, machine: usize) -> &str {
-        match (self.detail, self.machines) {
+        match (self.chart.detail, &self.chart.machines[..]) {
             (TrendDetail::Tooltips, [] | [_]) => "",
             _ => self.machine_name(machine),
         }
@@ -383,7 +376,7 @@ impl PointField<'_> {
 
     /// Formats a value as `26,705 ns [26,475, 26,806]`.
     pub fn format_estimate(&self, value: f64, low: Option<f64>, high: Option<f64>) -> String {
-        let value = format!("{} {}", format_figure(value), self.unit);
+        let value = format!("{} {}", format_figure(value), self.chart.unit);
         match (low, high) {
             (Some(low), Some(high)) => {
                 format!("{} [{}, {}]", value.trim_end(), format_figure(low), format_figure(high))
