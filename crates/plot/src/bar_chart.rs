@@ -51,8 +51,7 @@ pub struct ChartBar {
 impl BarChart {
     fn bands(&self) -> BandData<'_> {
         let categories = self.categories.iter().map(|category| {
-            let names = category.bars.iter().map(|bar| bar.name.as_str());
-            (category.label.as_str(), names.collect())
+            (&*category.label, category.bars.iter().map(|bar| &*bar.name).collect())
         });
         BandData::new(&self.value_axis, categories)
     }
@@ -195,8 +194,7 @@ pub struct BoxSeries {
 impl BoxChart {
     fn bands(&self) -> BandData<'_> {
         let categories = self.categories.iter().map(|category| {
-            let names = category.boxes.iter().map(|series| series.name.as_str());
-            (category.label.as_str(), names.collect())
+            (&*category.label, category.boxes.iter().map(|series| &*series.name).collect())
         });
         BandData::new(&self.value_axis, categories)
     }

@@ -12,7 +12,7 @@ use crate::format::{format_count, format_figure, join_names};
 use crate::point_chart::{ChartPoint, PointSeries};
 use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, make_dotted, omitted_note};
 use crate::svg::{INK, MUTED, OutputMedium, PixelRect, SvgWriter, tint_color};
-use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
+use crate::trend_marks::{CHANGE_LANE_PX, TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_points::{
     MAX_SINGLE_POINTS, PointBucket, TrendAxis, TrendDetail, TrendFoot, TrendPoint, make_buckets,
     style_of_machine,
@@ -332,7 +332,7 @@ impl<'a> TrendLayout<'a> {
         let left = sheet.left + left_gutter_width(&draft);
         let right = (sheet.right - RIGHT_PX).max(left + 8.0);
         let x = AxisMapping::new(&ChartAxis::default(), x, left, right);
-        let max_lanes = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX).floor().max(0.0);
+        let max_lanes = ((bottom - above - MIN_PLOT_PX) / CHANGE_LANE_PX).floor().max(0.0);
         let ends = (sheet.left, sheet.right.max(right));
         let marks =
             TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, max_lanes as usize);

@@ -11,7 +11,7 @@ use crate::text::{reserved_width, truncate_end};
 
 /// Font size and lane height of the labels, for changes and for notes.
 const CHANGE_PX: f64 = 12.0;
-const CHANGE_LANE_PX: f64 = 18.0;
+pub(crate) const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
 /// Height of the crosses of failures above the axis.
@@ -235,9 +235,6 @@ pub(crate) struct TrendMarks<'a> {
 }
 
 impl<'a> TrendMarks<'a> {
-    /// Height of a lane.
-    pub const LANE_PX: f64 = CHANGE_LANE_PX;
-
     /// Places labels between the left and right ends given by `ends`, in pixels. Changes have at
     /// most `max_lanes` lanes. A change without a lane for its label is shown by its mark only.
     pub fn lay_out(

@@ -224,9 +224,6 @@ pub fn always_aborts_test(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Dns | ErrorClass::TlsVerify | ErrorClass::TlsAlpn)
 }
 
-/// Percentages that ab prints.
-pub const PERCENTS: [u32; 9] = speedwell_model::load::latency::AB_PERCENTS;
-
 /// Times of one request with a complete response, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTiming {
@@ -438,7 +435,7 @@ mod tests {
     #[test]
     fn a_percentile_is_the_smallest_time_that_its_share_did_not_exceed() {
         let times = of_totals_ms(&(1..=100).collect::<Vec<_>>());
-        for percent in PERCENTS {
+        for percent in speedwell_model::load::latency::AB_PERCENTS {
             assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);
         }
         assert_eq!(times.percentile_ns(0), 1_000_000);

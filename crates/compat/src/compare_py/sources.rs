@@ -14,8 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
 use speedwell_formats::foreign::google_benchmark::ResultFile;
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
-use speedwell_machine::process;
-use speedwell_machine::process::{ProcessEnd, ScratchFolder};
+use speedwell_machine::process::{self, ProcessEnd, ScratchFolder};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -275,7 +274,6 @@ fn read_input(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     (&mut file).take(ELF_MAGIC.len() as u64).read_to_end(&mut bytes)?;
     if bytes != ELF_MAGIC {
-        bytes.reserve(file.metadata().map_or(0, |metadata| metadata.len() as usize));
         file.read_to_end(&mut bytes)?;
     }
     Ok(bytes)

@@ -98,22 +98,17 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let options = &request.options;
     let exports = options.exports().filter(|(.., file)| *file != "-");
-    let mut outputs: Vec<OutputFile> = exports
-        .filter_map(|(_, option, file)| {
-            OutputFile::new(format!("--{option} {file}"), Path::new(file))
-        })
-        .collect();
+    let exports = exports.map(|(_, option, file)| (option, Path::new(file)));
+    let written = options.output.iter().filter_map(|output| match output {
+        OutputTarget::File(file) => Some(("output", file.as_path())),
+        _ => None,
+    });
     // Several commands may write into the same file, one run after the other.
-    let written: BTreeSet<&Path> = (options.output.iter())
-        .filter_map(|output| match output {
-            OutputTarget::File(file) => Some(file.as_path()),
-            _ => None,
-        })
-        .collect();
-    outputs.extend(
-        (written.into_iter())
-            .filter_map(|file| OutputFile::new(format!("--output {}", file.display()), file)),
-    );
+    let written: BTreeSet<(&str, &Path)> = written.collect();
+    let output = |(option, file): (&str, &Path)| {
+        OutputFile::new(format!("--{option} {}", file.display()), file)
+    };
+    let outputs: Vec<OutputFile> = exports.chain(written).filter_map(output).collect();
     refuse_same(&outputs)?;
     refuse_file(&outputs, &options.input)?;
     // Check only hooks that are executed before a run. Hooks that are executed afterwards may read

@@ -6,10 +6,10 @@
 //! described in the OpenSSL terms that ab prints. Start at [`write_text`] and [`write_html`].
 
 use crate::ab::arguments::{AbRequest, HtmlAttributes};
-use crate::ab::figures::{AbFigures, PERCENTS, RequestTiming, RequestTimings, TimeSelector};
+use crate::ab::figures::{AbFigures, RequestTiming, RequestTimings, TimeSelector};
 use crate::ab::load::AbUrl;
 use speedwell_load::generator::TlsFacts;
-use speedwell_model::load::latency::MIN_CONCURRENCY_SHARE;
+use speedwell_model::load::latency::{AB_PERCENTS, MIN_CONCURRENCY_SHARE};
 use speedwell_model::load::outcomes::ErrorClass;
 use std::io::{self, Write};
 
@@ -355,7 +355,7 @@ fn write_times_table(
 
 fn write_percentages(times: &RequestTimings, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nPercentage of the requests served within a certain time (ms)")?;
-    for percent in PERCENTS {
+    for percent in AB_PERCENTS {
         let time = format_ms(times.percentile_ns(percent));
         let remark = if percent == 100 { " (longest request)" } else { "" };
         writeln!(out, "{percent:>4}%  {time:>5}{remark}")?;

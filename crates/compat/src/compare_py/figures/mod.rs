@@ -239,13 +239,9 @@ fn geometric_means<'e>(
     });
     // A mean that is NaN passes this check, because `compare.py` shows it.
     let is_nonzero = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
-    let pair = match means {
-        [Some(baseline), Some(candidate)] if is_nonzero(&baseline) && is_nonzero(&candidate) => {
-            Some(ComparedPair::from_times(baseline, candidate, rules))
-        }
-        _ => None,
-    };
-    (pair, excluded)
+    let [baseline, candidate] = means.map(|mean| mean.filter(is_nonzero));
+    let pair = baseline.zip(candidate);
+    (pair.map(|(old, new)| ComparedPair::from_times(old, new, rules)), excluded)
 }
 
 fn repetitions_of<'e>(
