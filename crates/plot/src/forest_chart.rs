@@ -291,61 +291,44 @@ pub struct ForestStrips {
 }
 
 impl ForestChart {
-    /// Renders the plot in self-contained pieces of width `width_px`; `None` if there is nothing to
-    /// show. The table provides title, labels and numbers. The pieces contain no IDs.
-    pub fn render_strips(&self, width_px: u32) -> Option<ForestStrips> {
-        let draw_strip = |svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping| {
-            self.draw_background(svg, x);
-            draw_row(svg, row, x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
-        };
-        self.render_pieces(width_px, "", |_, _| {}, draw_strip)
-    }
-
-    /// Same as [`render_strips`](ForestChart::render_strips), but the output is only about a third
-    /// as long. The axis defines the common parts of all rows, with an ID that starts with `table`.
-    /// The page styles lines and marks by the classes `better`, `worse`, `same`, `unclear`,
-    /// `interval` and `estimate`.
-    pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
-        let define_background = |svg: &mut SvgWriter, x: &AxisMapping| {
-            svg.start_element("defs").end_with(|svg| {
-                let background = svg.start_element("g").set_text("id", BACKGROUND);
-                background.end_with(|svg| self.draw_background(svg, x));
-            });
-        };
-        self.render_pieces(width_px, table, define_background, draw_shared_strip)
-    }
-
-    /// Renders the axis, and one piece for each row with an estimate. In the drawing of the axis,
-    /// the output of `define` precedes the ticks.
-    fn render_pieces(
-        &self,
-        width_px: u32,
-        table: &str,
-        define: impl Fn(&mut SvgWriter, &AxisMapping),
-        draw_strip: impl Fn(&mut SvgWriter, &ForestRow, &AxisMapping),
-    ) -> Option<ForestStrips> {
+    /// Renders the plot in pieces of width `width_px`; `None` if there is nothing to show. The table
+    /// provides title, labels and numbers. Without the ID of the table, the pieces are
+    /// self-contained and contain no IDs. With the ID, the output is only about a third as long: the
+    /// axis defines the common parts of all rows, with an ID that starts with `table`, and the page
+    /// styles lines and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and
+    /// `estimate`.
+    pub fn render_strips(&self, width_px: u32, table: Option<&str>) -> Option<ForestStrips> {
         let width = f64::from(width_px);
         let ends = (STRIP_MARGIN, width - STRIP_MARGIN);
         let x = AxisMapping::new(&self.axis(), self.extent()?, ends.0, ends.1);
         let piece = |height: f64, content: &dyn Fn(&mut SvgWriter)| {
-            let medium = OutputMedium::Page(table.to_owned());
+            let medium = OutputMedium::Page(table.unwrap_or_default().to_owned());
             let attributes = [("aria-hidden", "true")];
             SvgWriter::write_document(medium, "strip", (width, height), &attributes, content)
         };
+        let draw_background = |svg: &mut SvgWriter| {
+            self.draw_band(svg, &x, (0.0, STRIP_PX));
+            self.draw_reference(svg, &x, (0.0, STRIP_PX));
+        };
         let axis = piece(STRIP_AXIS_PX, &|svg: &mut SvgWriter| {
-            define(svg, &x);
+            if table.is_some() {
+                svg.start_element("defs").end_with(|svg| {
+                    svg.start_element("g").set_text("id", BACKGROUND).end_with(draw_background);
+                });
+            }
             draw_strip_ticks(svg, &x, width);
         });
-        let row = |row: &ForestRow| {
-            let shown = row.estimate.is_finite();
-            shown.then(|| piece(STRIP_PX, &|svg: &mut SvgWriter| draw_strip(svg, row, &x)))
+        let strip = |row: &ForestRow| {
+            let draw = |svg: &mut SvgWriter| {
+                if table.is_some() {
+                    return draw_shared_strip(svg, row, &x);
+                }
+                draw_background(svg);
+                draw_row(svg, row, &x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
+            };
+            row.estimate.is_finite().then(|| piece(STRIP_PX, &draw))
         };
-        Some(ForestStrips { axis, rows: self.rows.iter().map(row).collect() })
-    }
-
-    fn draw_background(&self, svg: &mut SvgWriter, x: &AxisMapping) {
-        self.draw_band(svg, x, (0.0, STRIP_PX));
-        self.draw_reference(svg, x, (0.0, STRIP_PX));
+        Some(ForestStrips { axis, rows: self.rows.iter().map(strip).collect() })
     }
 }
 
@@ -403,14 +386,14 @@ mod tests {
             rows: vec![row(-10.0, -12.0, -8.0), row(f64::NAN, 0.0, 0.0), row(10.0, 8.0, 12.0)],
             ..ForestChart::default()
         };
-        let strips = chart.render_strips(200).unwrap();
+        let strips = chart.render_strips(200, None).unwrap();
         let [Some(first), None, Some(last)] = &strips.rows[..] else { panic!("{:?}", strips.rows) };
         assert!(
             (estimate(first) + estimate(last) - 200.0).abs() < 0.1,
             "symmetric around the reference"
         );
         assert!(strips.axis.contains(">0</text>"), "{}", strips.axis);
-        assert_eq!(ForestChart::default().render_strips(200), None);
+        assert_eq!(ForestChart::default().render_strips(200, None), None);
     }
 
     #[test]
@@ -434,8 +417,8 @@ mod tests {
             rows: vec![row(-10.0, -12.0, -8.0), row(10.0, 8.0, f64::INFINITY)],
             ..ForestChart::default()
         };
-        let whole = chart.render_strips(200).unwrap();
-        let shared = chart.render_shared_strips(200, "t-1").unwrap();
+        let whole = chart.render_strips(200, None).unwrap();
+        let shared = chart.render_strips(200, Some("t-1")).unwrap();
         assert!(shared.axis.contains("<g id=\"t-1-ground\">"));
         assert!(shared.axis.contains("class=\"band\""), "{}", shared.axis);
         for (whole, shared) in whole.rows.iter().zip(&shared.rows) {
