@@ -9,7 +9,7 @@
 //! a textual form, such as processes, are rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
-use speedwell_model::{Snippet, SnippetLanguage};
+use speedwell_model::Snippet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,27 +35,21 @@ pub fn parse_snippet(
     paths: &[PathBuf],
     directory: &Path,
 ) -> Result<ErlangSnippet, String> {
-    let code = typed.code.trim();
+    let typed_code = &typed.snippet.runner;
+    let code = typed_code.trim();
     let is_text = code.ends_with('.');
     let is_call = code.starts_with('{') && code.ends_with('}');
-    let file = directory.join(&typed.code);
+    let file = directory.join(typed_code);
     let is_file = !is_text && !is_call && file.is_file();
     let (runner, shown) = if is_file {
-        read_recording(&typed.code, &file)?
+        read_recording(typed_code, &file)?
     } else if is_call {
         (code.to_owned(), compact_tuple(code))
     } else {
-        (typed.code.clone(), typed.code.clone())
-    };
-    let snippet = Snippet {
-        init: typed.init.clone(),
-        init_worker: typed.init_runner.clone(),
-        done: typed.done.clone(),
-        paths: paths.to_vec(),
-        ..Snippet::new(SnippetLanguage::Erlang, runner)
+        (typed_code.clone(), typed_code.clone())
     };
     Ok(ErlangSnippet {
-        snippet,
+        snippet: Snippet { runner, paths: paths.to_vec(), ..typed.snippet.clone() },
         label: typed.label.clone().unwrap_or_else(|| shown.clone()),
         shown,
         lacks_dot: !is_text && !is_call && !is_file,
@@ -310,11 +304,16 @@ fn format_atom(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_model::SnippetLanguage;
+
+    fn parse_typed(code: &str) -> Result<ErlangSnippet, String> {
+        let snippet = Snippet::new(SnippetLanguage::Erlang, code);
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
+        parse_snippet(&TypedSnippet { snippet, label: None }, &[], Path::new(golden))
+    }
 
     fn known(code: &str) -> ErlangSnippet {
-        let snippet = TypedSnippet { code: code.to_owned(), ..TypedSnippet::default() };
-        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
-        parse_snippet(&snippet, &[], Path::new(golden)).unwrap()
+        parse_typed(code).unwrap()
     }
 
     #[test]
@@ -342,9 +341,7 @@ mod tests {
 
     #[test]
     fn a_file_without_calls_is_refused_with_its_name() {
-        let snippet = TypedSnippet { code: "basic.out".to_owned(), ..TypedSnippet::default() };
-        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
-        let reason = parse_snippet(&snippet, &[], Path::new(golden)).unwrap_err();
+        let reason = parse_typed("basic.out").unwrap_err();
         assert!(reason.starts_with("cannot use the file 'basic.out'"), "{reason}");
     }
 

@@ -9,6 +9,7 @@
 use crate::console::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
 use clap::ValueEnum;
+use speedwell_model::{Snippet, SnippetLanguage};
 use speedwell_report::ReportFormat;
 use std::str::FromStr;
 use std::time::Duration;
@@ -47,16 +48,10 @@ pub struct ErlperfRequest {
 }
 
 /// One snippet with its hooks, as typed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypedSnippet {
-    /// Code to iterate.
-    pub code: String,
-    /// `--init` or `--init_all`.
-    pub init: Option<String>,
-    /// `--init_runner` or `--init_runner_all`.
-    pub init_runner: Option<String>,
-    /// `--done` or `--done_all`.
-    pub done: Option<String>,
+    /// The argument to iterate, and the hooks `--init`, `--init_runner` and `--done`.
+    pub snippet: Snippet,
     /// `--label`.
     pub label: Option<String>,
 }
@@ -271,13 +266,15 @@ impl ParsedArguments<'_> {
     }
 
     fn typed_snippets(&self) -> Result<Vec<TypedSnippet>, String> {
-        let snippet =
-            |code: &&str| TypedSnippet { code: (*code).to_owned(), ..TypedSnippet::default() };
-        let mut snippets: Vec<TypedSnippet> = self.others.iter().map(snippet).collect();
-        self.attach_hooks("--init", &mut snippets, |snippet| &mut snippet.init)?;
-        self.attach_hooks("--init_runner", &mut snippets, |snippet| &mut snippet.init_runner)?;
-        self.attach_hooks("--done", &mut snippets, |snippet| &mut snippet.done)?;
-        self.attach_hooks("--label", &mut snippets, |snippet| &mut snippet.label)?;
+        let typed = |code: &&str| TypedSnippet {
+            snippet: Snippet::new(SnippetLanguage::Erlang, *code),
+            label: None,
+        };
+        let mut snippets: Vec<TypedSnippet> = self.others.iter().map(typed).collect();
+        self.attach_hooks("--init", &mut snippets, |typed| &mut typed.snippet.init)?;
+        self.attach_hooks("--init_runner", &mut snippets, |typed| &mut typed.snippet.init_worker)?;
+        self.attach_hooks("--done", &mut snippets, |typed| &mut typed.snippet.done)?;
+        self.attach_hooks("--label", &mut snippets, |typed| &mut typed.label)?;
         Ok(snippets)
     }
 
