@@ -41,17 +41,15 @@ const ALPHA: f64 = 0.05;
 /// differs from 1 by more than this.
 const SAME_RATIO_TOLERANCE: f64 = 0.02;
 
-/// Terminal colors and styles.
-#[derive(Debug, Clone, Copy)]
-enum TextStyle {
-    Bold = 1,
-    Dimmed = 2,
-    Green = 32,
-    Yellow = 33,
-    Blue = 34,
-    Purple = 35,
-    Cyan = 36,
-}
+// Terminal colors and styles, as parameters of an escape sequence (ECMA-48: SGR).
+const BOLD: &str = "1";
+const BOLD_GREEN: &str = "1;32";
+const DIMMED: &str = "2";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const BLUE: &str = "34";
+const PURPLE: &str = "35";
+const CYAN: &str = "36";
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy)]
@@ -62,45 +60,38 @@ pub struct ReportLook {
 }
 
 impl ReportLook {
-    fn paint(self, text: &str, paints: &[TextStyle]) -> String {
-        if !self.colours {
-            return text.to_owned();
-        }
-        let codes: Vec<String> = paints.iter().map(|paint| (*paint as u8).to_string()).collect();
-        format!("\x1b[{}m{text}\x1b[0m", codes.join(";"))
+    fn paint(self, text: &str, style: &str) -> String {
+        if self.colours { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
 /// Formats the line above the figures of a command. `number` is the index of the command.
 pub fn format_heading(number: usize, title: &str, look: ReportLook) -> String {
     let number = (number + 1).to_string();
-    let [word, number] =
-        ["Benchmark ", number.as_str()].map(|text| look.paint(text, &[TextStyle::Bold]));
+    let [word, number] = ["Benchmark ", number.as_str()].map(|text| look.paint(text, BOLD));
     format!("{word}{number}: {title}\n")
 }
 
 /// Formats the figures of a command.
 pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
-    use TextStyle::{Blue, Bold, Cyan, Dimmed, Green, Purple};
     let unit = look.unit.unwrap_or_else(|| TimeUnit::for_seconds(figures.mean));
-    let padded_time = |seconds: f64, paints: &[TextStyle]| {
-        look.paint(&format!("{:>8}", unit.format_time(seconds)), paints)
-    };
-    let mean = padded_time(figures.mean, &[Bold, Green]);
-    let user = look.paint(&unit.format_time(figures.user), &[Blue]);
-    let system = look.paint(&unit.format_time(figures.system), &[Blue]);
+    let padded_time =
+        |seconds: f64, style: &str| look.paint(&format!("{:>8}", unit.format_time(seconds)), style);
+    let mean = padded_time(figures.mean, BOLD_GREEN);
+    let user = look.paint(&unit.format_time(figures.user), BLUE);
+    let system = look.paint(&unit.format_time(figures.system), BLUE);
     let Some(deviation) = figures.deviation else {
-        let word = look.paint("abs", &[Bold, Green]);
+        let word = look.paint("abs", BOLD_GREEN);
         return format!(
             "  Time ({word} ≡):        {mean}  {:>8}     [User: {user}, System: {system}]\n",
             ""
         );
     };
-    let (word, sigma) = (look.paint("mean", &[Bold, Green]), look.paint("σ", &[Green]));
-    let deviation = padded_time(deviation, &[Green]);
-    let (low, high) = (look.paint("min", &[Cyan]), look.paint("max", &[Purple]));
-    let (min, max) = (padded_time(figures.min, &[Cyan]), padded_time(figures.max, &[Purple]));
-    let count = look.paint(&format!("{} runs", figures.runs.len()), &[Dimmed]);
+    let (word, sigma) = (look.paint("mean", BOLD_GREEN), look.paint("σ", GREEN));
+    let deviation = padded_time(deviation, GREEN);
+    let (low, high) = (look.paint("min", CYAN), look.paint("max", PURPLE));
+    let (min, max) = (padded_time(figures.min, CYAN), padded_time(figures.max, PURPLE));
+    let count = look.paint(&format!("{} runs", figures.runs.len()), DIMMED);
     format!(
         "  Time ({word} ± {sigma}):     {mean} ± {deviation}    [User: {user}, System: {system}]\n  \
          Range ({low} … {high}):   {min} … {max}    {count}\n"
@@ -156,7 +147,7 @@ pub fn command_warnings(
 }
 
 pub fn format_warning(text: &str, look: ReportLook) -> String {
-    format!("  {}: {text}\n", look.paint("Warning", &[TextStyle::Yellow]))
+    format!("  {}: {text}\n", look.paint("Warning", YELLOW))
 }
 
 /// Compares the commands. If the user named a reference, it is the first command; otherwise the
@@ -175,7 +166,7 @@ pub fn format_comparison(
     let by_time = request.options.sort != ResultOrder::Command;
     if request.options.strict {
         if [reference, fastest_index(figures)].iter().any(|index| figures[*index].mean == 0.0) {
-            let note = look.paint("Note", &[TextStyle::Bold]);
+            let note = look.paint("Note", BOLD);
             return Err(format!("{note}: {}", strict_message("zero")));
         }
         return Ok(compare_by_means(&relative_to(figures, reference, by_time), by_time, look));
@@ -185,13 +176,12 @@ pub fn format_comparison(
 
 /// Formats hyperfine's comparison.
 fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
-    use TextStyle::{Bold, Cyan, Green, Purple};
     let format_deviation = |row: &RelativeFigures<'_>, width: usize| {
         let deviation = row.deviation.map(|deviation| format!("{deviation:width$.2}"));
-        deviation.map(|deviation| format!(" ± {}", look.paint(&deviation, &[Green])))
+        deviation.map(|deviation| format!(" ± {}", look.paint(&deviation, GREEN)))
     };
     let format_ratio = |row: &RelativeFigures<'_>, width: usize| {
-        look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
+        look.paint(&format!("{:width$.2}", row.ratio), BOLD_GREEN)
     };
     if !by_time {
         let format_row = |row: &RelativeFigures<'_>| {
@@ -200,14 +190,14 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
             format!("  {}{deviation}  {}\n", format_ratio(row, 10), row.figures.title)
         };
         let lines: String = rows.iter().map(format_row).collect();
-        return format!("{}\n{lines}", look.paint("Relative speed comparison", &[Bold]));
+        return format!("{}\n{lines}", look.paint("Relative speed comparison", BOLD));
     }
     let best = rows.iter().find(|row| row.is_reference).map_or("", |row| &row.figures.title);
-    let best = look.paint(best, &[Cyan]);
-    let mut text = format!("{}\n  {best} ran\n", look.paint("Summary", &[Bold]));
+    let best = look.paint(best, CYAN);
+    let mut text = format!("{}\n  {best} ran\n", look.paint("Summary", BOLD));
     for row in rows.iter().filter(|row| !row.is_reference) {
         let deviation = format_deviation(row, 0).unwrap_or_default();
-        let title = look.paint(&row.figures.title, &[Purple]);
+        let title = look.paint(&row.figures.title, PURPLE);
         let (begin, width, end) = match row.order {
             Ordering::Less => ("", 8, " times slower than"),
             Ordering::Greater => ("", 8, " times faster than"),
@@ -238,10 +228,10 @@ fn compare_by_test(
     // significant.
     let limit = ALPHA / p_values.len().max(1) as f64;
     let mut adjusted = adjust_holm(&p_values).into_iter();
-    let title = look.paint(&base.title, &[TextStyle::Cyan]);
-    let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", &[TextStyle::Bold]));
+    let title = look.paint(&base.title, CYAN);
+    let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", BOLD));
     for (other, (test, has_shell)) in others.iter().zip(&tests) {
-        let other = look.paint(&other.title, &[TextStyle::Purple]);
+        let other = look.paint(&other.title, PURPLE);
         let mark = if *has_shell { "*" } else { "" };
         text.push_str(&match test {
             Some(test) => {
@@ -301,7 +291,7 @@ fn format_tested(
     } else {
         ", indistinguishable from"
     };
-    let shown_ratio = look.paint(&format!("{ratio:8.2}"), &[TextStyle::Bold, TextStyle::Green]);
+    let shown_ratio = look.paint(&format!("{ratio:8.2}"), BOLD_GREEN);
     format!("{shown_ratio} [{low:.2}, {high:.2}]{mark} times {word}{verdict}")
 }
 
