@@ -76,15 +76,10 @@ pub(crate) enum MarkerShape {
 }
 
 impl MarkerShape {
-    pub const ALL: [Self; 7] = [
-        Self::Circle,
-        Self::Square,
-        Self::TriangleUp,
-        Self::Diamond,
-        Self::TriangleDown,
-        Self::Cross,
-        Self::Plus,
-    ];
+    pub const ALL: [Self; 7] = {
+        use MarkerShape::*;
+        [Circle, Square, TriangleUp, Diamond, TriangleDown, Cross, Plus]
+    };
 
     /// SVG path data of the shape at (`x`, `y`), as large as a circle of `radius`.
     pub fn path(self, x: f64, y: f64, radius: f64) -> String {
