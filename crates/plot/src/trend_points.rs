@@ -568,27 +568,25 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
 impl DateStep {
     /// Dates of this step from `low` to `high`; none if there are more than `max_labels`.
     fn step_labels(self, low: f64, high: f64, max_labels: f64) -> Vec<PositionLabel> {
-        let length = match self {
-            Self::Minutes(minutes) => minutes * MINUTE_MS,
-            Self::Days(days) => days * DAY_MS,
-            Self::Months(months) => months as f64 * 30.0 * DAY_MS,
+        // The distance between candidates, and the number of candidates per label.
+        let (distance, count) = match self {
+            Self::Minutes(minutes) => (minutes * MINUTE_MS, 1.0),
+            Self::Days(days) => (days * DAY_MS, 1.0),
+            Self::Months(months) => (DAY_MS, months as f64 * 30.0),
         };
-        if (high - low) / length > max_labels {
+        if (high - low) / (count * distance) > max_labels {
             return Vec::new();
         }
-        let dates: Vec<f64> = match self {
+        let [first, last] = [(low / distance).ceil(), (high / distance).floor()];
+        let candidates = (first as i64..=last as i64).map(|index| index as f64 * distance);
+        let dates = candidates.filter(|date_ms| match self {
+            Self::Minutes(_) | Self::Days(_) => true,
             Self::Months(months) => {
-                let (year, month, _) = civil_date(low);
-                let first = month_number(year, month).div_euclid(months) * months;
-                let starts = (0..).map(|index| start_of_month(first + index * months));
-                starts.take_while(|date_ms| *date_ms <= high).filter(|ms| *ms >= low).collect()
+                let (year, month, day) = civil_date(*date_ms);
+                day == 1 && (year * 12 + month - 1).rem_euclid(months) == 0
             }
-            Self::Minutes(_) | Self::Days(_) => {
-                let [first, last] = [(low / length).ceil(), (high / length).floor()];
-                (first as i64..=last as i64).map(|index| index as f64 * length).collect()
-            }
-        };
-        dates.into_iter().map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
+        });
+        dates.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
     }
 
     fn format_date(self, at_ms: f64) -> String {
@@ -605,11 +603,6 @@ impl DateStep {
     }
 }
 
-/// Months since the year 0.
-fn month_number(year: i64, month: i64) -> i64 {
-    year * 12 + month - 1
-}
-
 /// Year, month and day of the Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date
 /// Algorithms"). In the computation, years start in March, so the leap day is the last day of a
 /// year.
@@ -624,18 +617,6 @@ fn civil_date(at_ms: f64) -> (i64, i64, i64) {
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
-/// Start of the month with this number (see [`month_number`]), in milliseconds since the
-/// Unix epoch.
-fn start_of_month(number: i64) -> f64 {
-    let month = number.rem_euclid(12) + 1;
-    let year = number.div_euclid(12) - i64::from(month <= 2);
-    let shifted = if month > 2 { month - 3 } else { month + 9 };
-    let year_of_era = year.rem_euclid(400);
-    let day_of_era =
-        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * shifted + 2) / 5;
-    (year.div_euclid(400) * 146_097 + day_of_era - 719_468) as f64 * DAY_MS
 }
 
 #[cfg(test)]
@@ -656,10 +637,11 @@ mod tests {
         ] {
             assert_eq!(civil_date(seconds * 1e3), (year, month, day));
         }
-        for number in 12 * 1890..12 * 2110 {
-            let (year, month, day) = civil_date(start_of_month(number));
-            assert_eq!((month_number(year, month), day), (number, 1));
-        }
+        // The days from 1890 to 2110.
+        let dates = (-29_219..51_134).map(|day| civil_date(f64::from(day) * DAY_MS));
+        let firsts = dates.filter(|(.., day)| *day == 1);
+        let months: Vec<i64> = firsts.map(|(year, month, _)| year * 12 + month - 1).collect();
+        assert_eq!(months, (12 * 1890..12 * 2110).collect::<Vec<_>>());
     }
 
     fn days(count: f64, width: f64) -> Vec<String> {
