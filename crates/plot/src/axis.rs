@@ -259,7 +259,8 @@ pub(crate) struct AxisMapping {
     pub extent: AxisExtent,
     /// Pixel of the low end.
     pub start_px: f64,
-    to_px: f64,
+    /// Pixel of the high end.
+    pub to_px: f64,
     /// Whether ticks are restricted to whole numbers, for counts.
     pub whole_numbers: bool,
 }
@@ -271,11 +272,6 @@ impl AxisMapping {
         let has_names = matches!(axis.scale, AxisScale::Category(_));
         let names = has_names.then(|| axis.names.clone());
         Self { names, extent, start_px, to_px, whole_numbers: false }
-    }
-
-    /// Moves the high end to the pixel `to_px`.
-    pub fn with_end(self, to_px: f64) -> Self {
-        Self { to_px, ..self }
     }
 
     /// Pixel of a value. Values outside the extent, and values that the scale cannot show, are

@@ -291,7 +291,7 @@ impl RowPlot {
     /// Moves the right end of the rows to the pixel `right`.
     pub fn with_right(self, right: f64) -> Self {
         let plot = PixelRect::new(self.plot.left, self.plot.top, right, self.plot.bottom);
-        Self { plot, x: self.x.with_end(plot.right), ..self }
+        Self { plot, x: AxisMapping { to_px: plot.right, ..self.x }, ..self }
     }
 
     /// Pixel at a fraction of the height of a row.

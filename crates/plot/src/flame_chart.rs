@@ -83,11 +83,6 @@ impl FlameChart {
     fn typical_rows(&self) -> FlameRows<'_> {
         self.rows(f64::from(ImageSize::default().width_px))
     }
-
-    fn has_changes(&self) -> bool {
-        let is_change = |frame: &FlameFrame| matches!(frame.part, FrameColoring::Change(_));
-        self.frames.iter().any(is_change)
-    }
 }
 
 impl SheetContent for FlameChart {
@@ -96,7 +91,8 @@ impl SheetContent for FlameChart {
             LegendKey::new(name, LegendSwatch::Tint(SeriesStyle::of_series(colour)))
         };
         let kinds = self.kinds.iter().enumerate();
-        let legend = if self.has_changes() {
+        let is_change = |frame: &FlameFrame| matches!(frame.part, FrameColoring::Change(_));
+        let legend = if self.frames.iter().any(is_change) {
             vec![
                 key("costs more (outlined: only on this side)", MORE_COLOR),
                 key("costs less", LESS_COLOR),
