@@ -534,11 +534,8 @@ fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
             format_optional(step.cliffs_delta(), |delta| magnitude_word(delta).to_owned())
         }),
     ]);
-    format!(
-        "\nFrom one value of {} to the next, by the Mann-Whitney test:\n\n{}",
-        study.x_axis,
-        print::format_data_frame(&[], &columns, usize::MAX)
-    )
+    let (axis, table) = (&study.x_axis, print::format_data_frame(&[], &columns, usize::MAX));
+    format!("\nFrom one value of {axis} to the next, by the Mann-Whitney test:\n\n{table}")
 }
 
 /// Draws every mean rate with its 95 % interval, on a scale from 0.

@@ -110,9 +110,8 @@ impl ForestChart {
         let median = half_widths.get(half_widths.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
         let ends = self.finite_rows().flat_map(|row| [row.low, row.high]).filter_map(projected);
-        let extent = ends
-            .map(|end| end.clamp(lowest, highest))
-            .fold(estimates, AxisExtent::extended_to_projected);
+        let ends = ends.map(|end| end.clamp(lowest, highest));
+        let extent = ends.fold(estimates, AxisExtent::extended_to_projected);
         let band = self.band.into_iter().flat_map(|(low, high)| [low, high]);
         let extent = band.chain([self.reference]).fold(extent, AxisExtent::extended_to);
         Some(extent.padded_across(0.04))
@@ -177,11 +176,8 @@ impl SheetContent for ForestChart {
             format!("{rows} {}", mark.word())
         });
         let rows = format_count(self.rows.len(), "row", "s");
-        format!(
-            "Forest plot of {rows}: {}. Rows: {}.",
-            verdicts.join(", "),
-            join_names(&self.labels())
-        )
+        let labels = join_names(&self.labels());
+        format!("Forest plot of {rows}: {}. Rows: {labels}.", verdicts.join(", "))
     }
 
     fn is_empty(&self) -> bool {

@@ -551,11 +551,8 @@ fn draw_box(
 ) {
     let y_of = |value: f64| area.y.pixel_at(value);
     let (low, high) = (y_of(tukey.low_quartile), y_of(tukey.high_quartile));
-    let whiskers = format!(
-        "M{middle:.1} {low:.1}V{:.1}M{middle:.1} {high:.1}V{:.1}",
-        y_of(tukey.low_whisker),
-        y_of(tukey.high_whisker)
-    );
+    let (lowest, highest) = (y_of(tukey.low_whisker), y_of(tukey.high_whisker));
+    let whiskers = format!("M{middle:.1} {low:.1}V{lowest:.1}M{middle:.1} {high:.1}V{highest:.1}");
     let (left, right) = (middle - half_px, middle + half_px);
     let group = svg.start_group("series").set_text("stroke", &style.color());
     group.set_text("fill", &style.color()).end_with(|svg| {

@@ -117,11 +117,8 @@ fn summarize_mode(values: &[f64]) -> SampleSummary {
     let mode = runs.max_by_key(|run| run.len()).unwrap_or(values);
     let (low, high) = (values[0], values[values.len() - 1]);
     let differ = mode.len() != values.len();
-    let warning = format!(
-        "exact distribution expected, but values range from {} to {}",
-        format_shortest(low),
-        format_shortest(high)
-    );
+    let range = [low, high].map(format_shortest).join(" to ");
+    let warning = format!("exact distribution expected, but values range from {range}");
     SampleSummary {
         centre: mode[0],
         low,
@@ -158,13 +155,10 @@ fn interval_orders(count: usize, confidence: f64) -> (usize, usize) {
 /// Grows an interval of order statistics from the middle, toward the likelier side, until it
 /// contains the median with at least this confidence.
 fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
-    let probability = |successes: i64| -> f64 {
-        match u64::try_from(successes) {
-            Ok(successes) if successes <= count as u64 => {
-                binomial_coefficient(count as u64, successes) * 0.5f64.powi(count as i32)
-            }
-            _ => 0.0,
-        }
+    let probability = |successes: i64| {
+        let is_possible = (0..=count as i64).contains(&successes);
+        let ways = || binomial_coefficient(count as u64, successes as u64);
+        if is_possible { ways() * 0.5f64.powi(count as i32) } else { 0.0 }
     };
     let middle = ((count + 1) as f64 * 0.5).ceil() as i64 - 1;
     let (mut low, mut high) = (middle, middle + 1);

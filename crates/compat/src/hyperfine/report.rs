@@ -82,10 +82,8 @@ pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
     let system = look.paint(&unit.format_time(figures.system), BLUE);
     let Some(deviation) = figures.deviation else {
         let word = look.paint("abs", BOLD_GREEN);
-        return format!(
-            "  Time ({word} ≡):        {mean}  {:>8}     [User: {user}, System: {system}]\n",
-            ""
-        );
+        let times = format!("[User: {user}, System: {system}]");
+        return format!("  Time ({word} ≡):        {mean}               {times}\n");
     };
     let (word, sigma) = (look.paint("mean", BOLD_GREEN), look.paint("σ", GREEN));
     let deviation = padded_time(deviation, GREEN);

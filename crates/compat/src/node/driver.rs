@@ -173,10 +173,8 @@ impl<'a> NodeDriver<'a> {
 
 /// Returns the throughput samples of a run. Node.js core's scripts print one row for each sample.
 pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
-    run.samples
-        .iter()
-        .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
-        .map(|sample| MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns })
+    let samples = run.samples.iter().filter(|sample| &*sample.metric == Metric::THROUGHPUT);
+    samples.map(|sample| MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns })
 }
 
 /// Names of the scripts of a request, and which script each started slot (planned run) executes.

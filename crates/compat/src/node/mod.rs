@@ -103,15 +103,12 @@ impl CommandLine {
         understand: impl FnOnce(&ParsedArguments<'_>, &DropInConsole<'_>) -> Result<T, NodeRefusal>,
         perform: impl FnOnce(T, &ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
     ) -> Result<i32> {
-        let arguments = match self.parse_arguments(arguments) {
-            Ok(arguments) => arguments,
-            Err(refusal) => return Ok(self.refuse(refusal, console)?),
-        };
-        if arguments.has("help") {
+        let parsed = self.parse_arguments(arguments);
+        if parsed.as_ref().is_ok_and(|arguments| arguments.has("help")) {
             return Ok(console.print_help(&format!("{}{}", self.usage, self.further_usage))?);
         }
-        match understand(&arguments, console) {
-            Ok(understood) => perform(understood, &arguments, console),
+        match parsed.and_then(|arguments| Ok((understand(&arguments, console)?, arguments))) {
+            Ok((understood, arguments)) => perform(understood, &arguments, console),
             Err(refusal) => Ok(self.refuse(refusal, console)?),
         }
     }

@@ -189,12 +189,8 @@ fn report_warnings(report: &AbReportContent) -> Vec<String> {
 fn format_tls_protocol(facts: &TlsFacts) -> String {
     let cipher = openssl_cipher(&facts.cipher);
     let or_unknown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
-    format!(
-        "{},{cipher},{},{}",
-        facts.version,
-        or_unknown(facts.key_bits),
-        or_unknown(cipher_bits(&cipher))
-    )
+    let bits = [facts.key_bits, cipher_bits(&cipher)].map(or_unknown).join(",");
+    format!("{},{cipher},{bits}", facts.version)
 }
 
 /// Formats the temporary key, such as `X25519 253 bits`. If the size of the group is unknown,
@@ -318,13 +314,10 @@ fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> 
         let unit = "[ms] (mean, across all concurrent requests)";
         write_field("Time per request", &format!("{across_clients:.3} {unit}"), out)?;
     }
-    let rates = report.transfer_rates();
-    for (rate, unit) in rates.iter().zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"]) {
-        if unit.ends_with("received") {
-            write_field("Transfer rate", &format!("{rate:.2} {unit}"), out)?
-        } else {
-            writeln!(out, "{:24}{rate:.2} {unit}", "")?
-        }
+    let units =
+        [("Transfer rate:", "[Kbytes/sec] received"), ("", "kb/s sent"), ("", "kb/s total")];
+    for (rate, (name, unit)) in report.transfer_rates().iter().zip(units) {
+        writeln!(out, "{name:<24}{rate:.2} {unit}")?;
     }
     Ok(())
 }
