@@ -85,12 +85,9 @@ impl SheetContent for BarChart {
     }
 
     fn summary(&self) -> String {
-        format!(
-            "Bar chart of {} in {}: {}.",
-            format_count(self.bars().count(), "bar", "s"),
-            format_count(self.categories.len(), "group", "s"),
-            join_names(&self.bands().labels),
-        )
+        let bars = format_count(self.bars().count(), "bar", "s");
+        let groups = format_count(self.categories.len(), "group", "s");
+        format!("Bar chart of {bars} in {groups}: {}.", join_names(&self.bands().labels))
     }
 
     fn is_empty(&self) -> bool {
@@ -230,13 +227,11 @@ impl SheetContent for BoxChart {
     }
 
     fn summary(&self) -> String {
-        format!(
-            "Box plot of {} in {} ({}): {}.",
-            format_count(self.boxes().count(), "box", "es"),
-            format_count(self.categories.len(), "group", "s"),
-            format_count(self.count_shown(), "value", "s"),
-            join_names(&self.bands().labels),
-        )
+        let boxes = format_count(self.boxes().count(), "box", "es");
+        let groups = format_count(self.categories.len(), "group", "s");
+        let values = format_count(self.count_shown(), "value", "s");
+        let labels = join_names(&self.bands().labels);
+        format!("Box plot of {boxes} in {groups} ({values}): {labels}.")
     }
 
     fn is_empty(&self) -> bool {
@@ -333,13 +328,10 @@ impl<'a> BoxMark<'a> {
         let tukey = &self.tukey;
         let across = (self.middle - self.half_px, self.middle + self.half_px);
         let rect = self.plot.rect(across, (tukey.low_quartile, tukey.high_quartile));
-        let tooltip = format!(
-            "{}{}\nwhiskers {}\nn = {}",
-            format_owner(&[category, self.name]),
-            tukey.describe_box(),
-            format_range(tukey.low_whisker, tukey.high_whisker),
-            self.sorted.len(),
-        );
+        let (owner, quartiles) = (format_owner(&[category, self.name]), tukey.describe_box());
+        let whiskers = format_range(tukey.low_whisker, tukey.high_whisker);
+        let count = self.sorted.len();
+        let tooltip = format!("{owner}{quartiles}\nwhiskers {whiskers}\nn = {count}");
         svg.start_rect("box", rect)
             .set_text("fill", &pale_fill(self.style))
             .end_with_tooltip(&tooltip);

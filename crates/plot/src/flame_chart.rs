@@ -108,11 +108,9 @@ impl SheetContent for FlameChart {
         let rows = self.typical_rows();
         let widest = rows.boxes.iter().max_by(|a, b| a.width.total_cmp(&b.width));
         let widest = widest.map_or("", |placed| &placed.frame.name);
-        format!(
-            "Flame graph of {} in {}; the widest is {widest}.",
-            format_count(rows.boxes.len(), "box", "es"),
-            format_count(rows.depth, "row", "s"),
-        )
+        let boxes = format_count(rows.boxes.len(), "box", "es");
+        let depth = format_count(rows.depth, "row", "s");
+        format!("Flame graph of {boxes} in {depth}; the widest is {widest}.")
     }
 
     fn is_empty(&self) -> bool {

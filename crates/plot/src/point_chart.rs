@@ -302,14 +302,9 @@ impl<'a> PointData<'a> {
     }
 
     fn point_tooltip(&self, series: &PointSeries, point: &ChartPoint) -> String {
-        let mut tooltip = format!(
-            "{}{}: {}\n{}: {}",
-            format_heading(&series.name),
-            axis_name(self.x, "x"),
-            format_value(self.x, point.x),
-            axis_name(self.y, "y"),
-            format_value(self.y, point.y)
-        );
+        let x = format_coordinate(self.x, "x", point.x);
+        let y = format_coordinate(self.y, "y", point.y);
+        let mut tooltip = format!("{}{x}\n{y}", format_heading(&series.name));
         if let (Some(low), Some(high)) = (point.low, point.high) {
             tooltip.push_str(&format!("\n{}", format_range(low, high)));
         }
@@ -354,17 +349,13 @@ impl<'a> PointData<'a> {
     }
 }
 
-/// Label of an axis, which includes the unit. `default_name` if the label is empty.
-fn axis_name<'a>(axis: &'a ChartAxis, default_name: &'a str) -> &'a str {
-    match axis.label.trim() {
-        "" => default_name,
-        label => label,
-    }
-}
-
-fn format_value(axis: &ChartAxis, value: f64) -> String {
+/// Formats a coordinate after the label of its axis, which includes the unit. If the label is empty,
+/// `default_name` replaces it.
+fn format_coordinate(axis: &ChartAxis, default_name: &str, value: f64) -> String {
+    let label = Some(axis.label.trim()).filter(|label| !label.is_empty());
     let name = axis.names.get(value.round().max(0.0) as usize);
-    name.cloned().unwrap_or_else(|| format_figure(value))
+    let figure = name.cloned().unwrap_or_else(|| format_figure(value));
+    format!("{}: {figure}", label.unwrap_or(default_name))
 }
 
 // Draws values in the order in which they were measured, to show drift. Beside them, each series

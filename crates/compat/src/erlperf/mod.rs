@@ -185,14 +185,11 @@ fn format_pass(pass: &SqueezePass, request: &ErlperfRequest) -> Option<String> {
     let line = pass_line(pass, request)?;
     let (figures, statistics) = line.figures_with_statistics()?;
     let samples: Vec<String> = figures.samples.iter().copied().map(format_number).collect();
-    Some(format!(
-        "{} worker{}: {} ({}), {}",
-        pass.workers,
-        if pass.workers == 1 { "" } else { "s" },
-        format_number(statistics.average),
-        samples.join(" "),
-        format_duration(figures.iteration_ns)
-    ))
+    let workers = pass.workers;
+    let plural = if workers == 1 { "" } else { "s" };
+    let (average, samples) = (format_number(statistics.average), samples.join(" "));
+    let time = format_duration(figures.iteration_ns);
+    Some(format!("{workers} worker{plural}: {average} ({samples}), {time}"))
 }
 
 /// Reports the errors of each snippet; returns whether there were any.
