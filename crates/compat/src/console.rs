@@ -12,6 +12,7 @@
 //! as lexopt would suit only ab. The messages of erlperf name whole clusters of letters, and
 //! erlperf has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
 
+use anyhow::Result;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rustix::termios::tcgetwinsize;
@@ -44,8 +45,7 @@ pub struct DropInConsole<'a> {
 }
 
 /// Measures scripts and reports events to an observer.
-pub type MeasureFn<'a> =
-    dyn Fn(&ScriptsRequest, &mut dyn SessionObserver) -> anyhow::Result<()> + 'a;
+pub type MeasureFn<'a> = dyn Fn(&ScriptsRequest, &mut dyn SessionObserver) -> Result<()> + 'a;
 
 /// Exit status of [`DropInConsole::reject`] and of most errors. The original tools use the same
 /// status.
@@ -110,11 +110,7 @@ impl DropInConsole<'_> {
     ///
     /// # Errors
     /// Fails if standard output or standard error is closed.
-    pub fn report_failure(
-        &mut self,
-        tool: &str,
-        result: anyhow::Result<i32>,
-    ) -> anyhow::Result<i32> {
+    pub fn report_failure(&mut self, tool: &str, result: Result<i32>) -> Result<i32> {
         match result {
             Err(error) if !is_broken_pipe(&error) => {
                 self.stdout.flush()?;
@@ -127,7 +123,7 @@ impl DropInConsole<'_> {
 
     /// Flushes the results, reports the error in `result` if there is one, and returns the exit
     /// status.
-    pub fn finish(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
+    pub fn finish(&mut self, tool: &str, result: Result<i32>) -> i32 {
         match result.and_then(|status| Ok(self.stdout.flush().map(|()| status)?)) {
             Ok(status) => status,
             Err(error) if is_broken_pipe(&error) => EXIT_BROKEN_PIPE,

@@ -239,14 +239,10 @@ fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a TextColumn
 }
 
 /// Computes the fraction of the variance within points that `column` explains (eta squared).
-fn explained_variance(
-    point_codes: &[PointCodes],
-    column: &TextColumn,
-    rates: &[f64],
-) -> Option<f64> {
+fn explained_variance(codes: &[PointCodes], column: &TextColumn, rates: &[f64]) -> Option<f64> {
     let mut points: IndexMap<PointCodes, IndexMap<usize, Vec<f64>>> = IndexMap::new();
-    for ((&codes, &code), &rate) in point_codes.iter().zip(&column.codes).zip(rates) {
-        let groups = points.entry(codes).or_default();
+    for ((&point, &code), &rate) in codes.iter().zip(&column.codes).zip(rates) {
+        let groups = points.entry(point).or_default();
         groups.entry(code).or_default().push(rate);
     }
     let groups = points.into_values().map(|groups| groups.into_values().collect());

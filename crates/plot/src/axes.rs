@@ -2,8 +2,7 @@
 //! labels. Uses as many ticks as possible without overlapping labels. Also lays out the names of
 //! categories.
 
-use crate::ChartAxis;
-use crate::axis::{AxisExtent, AxisMapping, AxisTick};
+use crate::axis::{AxisMapping, AxisTick, ShownAxis};
 use crate::svg::{AXIS, GRID, INK, MUTED, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
@@ -34,13 +33,9 @@ pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> 
     fit_ticks(mapping, max_ticks, |label| reserved_width(label, size_px) + 8.0)
 }
 
-/// Returns as many ticks as possible, up to about `max_ticks`. Each label needs `label_px` along
+/// Returns as many ticks as possible, up to about `limit`. Each label needs `label_px` along
 /// the axis.
-fn fit_ticks(
-    mapping: &AxisMapping,
-    max_ticks: usize,
-    label_px: impl Fn(&str) -> f64,
-) -> Vec<AxisTick> {
+fn fit_ticks(mapping: &AxisMapping, limit: usize, label_px: impl Fn(&str) -> f64) -> Vec<AxisTick> {
     let are_apart = |ticks: &Vec<AxisTick>| {
         let written: Vec<&AxisTick> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
         written.windows(2).all(|pair| {
@@ -48,8 +43,7 @@ fn fit_ticks(
             (mapping.pixel_at(pair[1].value) - mapping.pixel_at(pair[0].value)).abs() >= needed
         })
     };
-    let fitting =
-        (1..=max_ticks).rev().map(|target_count| mapping.ticks(target_count)).find(are_apart);
+    let fitting = (1..=limit).rev().map(|target_count| mapping.ticks(target_count)).find(are_apart);
     fitting.unwrap_or_else(|| mapping.ticks(1).into_iter().take(1).collect())
 }
 
@@ -195,11 +189,7 @@ const MAX_SLANTED_SHIFT: f64 = 0.14;
 
 impl PointPlane {
     /// Lays out the axes in `sheet`. `x` and `y` are each an axis with the extent to show.
-    pub fn lay_out(
-        sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
-        y: (&ChartAxis, AxisExtent),
-    ) -> Self {
+    pub fn lay_out(sheet: PixelRect, x: ShownAxis<'_>, y: ShownAxis<'_>) -> Self {
         let top = sheet.top + top_strip_height(&y.0.label);
         let draft = AxisMapping::new(y.0, y.1, sheet.bottom - bottom_height(&x.0.label), top);
         // The lengths of the axes depend on each other. A single draft of the left labels is

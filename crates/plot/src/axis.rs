@@ -101,6 +101,9 @@ pub(crate) struct AxisExtent {
     pub projection: AxisScale,
 }
 
+/// An axis with the extent to show.
+pub(crate) type ShownAxis<'a> = (&'a ChartAxis, AxisExtent);
+
 impl AxisExtent {
     /// Spans all values that the scale can show; `None` if there are none.
     pub fn of_values(scale: AxisScale, values: impl IntoIterator<Item = f64>) -> Option<Self> {

@@ -11,7 +11,7 @@ use crate::axes::{
     CategoryLabels, bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis,
     left_gutter_width, top_strip_height, wanted_height,
 };
-use crate::axis::{AxisExtent, AxisMapping};
+use crate::axis::{AxisExtent, AxisMapping, ShownAxis};
 use crate::sheet::{LegendKey, LegendSwatch};
 use crate::style::SeriesStyle;
 use crate::svg::{GRID, MUTED, PixelRect, SvgWriter, TextAnchor};
@@ -42,14 +42,11 @@ pub(crate) struct BandData<'a> {
 }
 
 impl<'a> BandData<'a> {
-    /// Assigns slots to the series of all `categories`, in order of first appearance. A category
+    /// Assigns slots to the series of all `groups`, in order of first appearance. A group
     /// has a label and the names of its series.
-    pub fn new(
-        axis: &ChartAxis,
-        categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
-    ) -> Self {
+    pub fn new(axis: &ChartAxis, groups: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Self {
         let (mut labels, mut series, mut slots) = (Vec::new(), Vec::new(), Vec::new());
-        for (label, names) in categories {
+        for (label, names) in groups {
             let mut band_slots = Vec::new();
             for (index, name) in names.iter().enumerate() {
                 let preceding = names[..index].iter().filter(|other| *other == name).count();
@@ -271,7 +268,7 @@ impl RowPlot {
     /// Lays out a row per label in `sheet`.
     pub fn lay_out(
         sheet: PixelRect,
-        (axis, extent): (&ChartAxis, AxisExtent),
+        (axis, extent): ShownAxis<'_>,
         labels: &[&str],
         margins: RowMargins,
     ) -> Self {

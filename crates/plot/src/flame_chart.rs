@@ -216,15 +216,9 @@ impl<'a> FlameRows<'a> {
         rows
     }
 
-    fn place_row(
-        &mut self,
-        frames: &'a [FlameFrame],
-        mut left: f64,
-        row: usize,
-        px_per_weight: f64,
-    ) {
+    fn place_row(&mut self, frames: &'a [FlameFrame], mut left: f64, row: usize, scale: f64) {
         for frame in frames {
-            let width = frame.weight * px_per_weight;
+            let width = frame.weight * scale;
             // A frame with a weight of NaN cannot be drawn either.
             if width.is_nan() || width < MIN_BOX_PX {
                 self.too_narrow += usize::from(frame.weight > 0.0);
@@ -233,7 +227,7 @@ impl<'a> FlameRows<'a> {
             } else {
                 self.boxes.push(PlacedFrame { frame, left, width, row });
                 self.depth = self.depth.max(row + 1);
-                self.place_row(&frame.children, left, row + 1, px_per_weight);
+                self.place_row(&frame.children, left, row + 1, scale);
             }
             left += width.max(0.0);
         }

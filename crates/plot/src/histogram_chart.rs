@@ -6,7 +6,7 @@
 //! extends. Grids of small charts use it, too.
 
 use crate::axes::{PlotArea, PointPlane, draw_base_line, draw_left_label, top_strip_height};
-use crate::axis::{AxisExtent, AxisMapping, can_show};
+use crate::axis::{AxisExtent, AxisMapping, ShownAxis, can_show};
 use crate::banded::{RowMargins, RowPlot};
 use crate::distribution::{CountedValue, HistogramBins, TukeyStats, point_offsets, total_count};
 use crate::format::{format_count, format_figure, format_heading, format_range, summarize_series};
@@ -229,13 +229,7 @@ impl<'a> ValueData<'a> {
     }
 
     /// Draws a row for each series, with a dot for each value and a line at the median.
-    fn draw_strips(
-        &self,
-        svg: &mut SvgWriter,
-        sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
-        names: &[&str],
-    ) {
+    fn draw_strips(&self, svg: &mut SvgWriter, sheet: PixelRect, x: ShownAxis<'_>, names: &[&str]) {
         let rows = RowPlot::lay_out(sheet, x, names, MARGINS);
         rows.draw_axis(svg);
         rows.draw_labels(svg, 0.5);
@@ -313,7 +307,7 @@ impl<'a> HistogramBars<'a> {
         &self,
         svg: &mut SvgWriter,
         sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
+        x: ShownAxis<'_>,
         unit: Option<&str>,
     ) {
         let y = ChartAxis::linear(unit.unwrap_or_default());
@@ -336,7 +330,7 @@ impl<'a> HistogramBars<'a> {
         &self,
         svg: &mut SvgWriter,
         sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
+        x: ShownAxis<'_>,
         names: &[&str],
         unit: Option<&str>,
     ) {

@@ -253,10 +253,7 @@ impl<'a> PointData<'a> {
     }
 
     /// The points of a series that both axes can show.
-    pub fn shown_points<'p>(
-        &self,
-        series: &'p PointSeries,
-    ) -> impl Iterator<Item = &'p ChartPoint> {
+    fn shown_points<'p>(&self, series: &'p PointSeries) -> impl Iterator<Item = &'p ChartPoint> {
         series.points.iter().filter(move |point| self.can_show_point(point))
     }
 

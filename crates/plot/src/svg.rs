@@ -96,16 +96,11 @@ impl SvgWriter {
     }
 
     /// Starts a circle.
-    pub fn start_circle(
-        &mut self,
-        class: &str,
-        center: (f64, f64),
-        radius: f64,
-    ) -> OpenElement<'_> {
+    pub fn start_circle(&mut self, class: &str, at: (f64, f64), radius: f64) -> OpenElement<'_> {
         self.start_element("circle")
             .set_text("class", class)
-            .set_number("cx", center.0)
-            .set_number("cy", center.1)
+            .set_number("cx", at.0)
+            .set_number("cy", at.1)
             .set_number("r", radius)
     }
 

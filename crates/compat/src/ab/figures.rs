@@ -58,15 +58,11 @@ pub struct AbFigures {
 }
 
 impl AbFigures {
-    /// Computes the figures. `request_bytes` is the size of each request.
-    pub fn from_measured(
-        request: &AbRequest,
-        measured: &LoadMeasurement,
-        request_bytes: usize,
-    ) -> AbFigures {
+    /// Computes the figures. `size` is the number of bytes of each request.
+    pub fn from_measured(request: &AbRequest, measured: &LoadMeasurement, size: usize) -> Self {
         let counts = &measured.totals.outcomes;
         let rows = &measured.rows;
-        let sent_bytes = counts.connections.sends * request_bytes as u64;
+        let sent_bytes = counts.connections.sends * size as u64;
         AbFigures {
             concurrency: request.concurrency,
             began_epoch_ms: measured.began_epoch_ms,

@@ -485,14 +485,10 @@ fn parse_number(text: &str) -> Option<f64> {
 }
 
 /// Returns the result with the figures that a filter keeps; `None` if no figure is left.
-pub fn filter_record(
-    filter: &BenchstatFilter,
-    mut record: BenchmarkRecord,
-) -> Option<BenchmarkRecord> {
-    let mut figures = std::mem::take(&mut record.figures);
-    figures.retain(|figure| keeps_figure(filter, &record, figure));
-    record.figures = figures;
-    (!record.figures.is_empty()).then_some(record)
+pub fn filter_record(filter: &BenchstatFilter, record: BenchmarkRecord) -> Option<BenchmarkRecord> {
+    let kept = record.figures.iter().filter(|figure| matches(filter, &record, figure));
+    let figures: Vec<BenchstatFigure> = kept.cloned().collect();
+    (!figures.is_empty()).then_some(BenchmarkRecord { figures, ..record })
 }
 
 /// Rejects keys that filters do not support.
@@ -514,16 +510,12 @@ pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
 }
 
 /// Whether a filter keeps a figure of a result.
-fn keeps_figure(
-    filter: &BenchstatFilter,
-    record: &BenchmarkRecord,
-    figure: &BenchstatFigure,
-) -> bool {
-    let keeps = |inner: &BenchstatFilter| keeps_figure(inner, record, figure);
+fn matches(filter: &BenchstatFilter, record: &BenchmarkRecord, figure: &BenchstatFigure) -> bool {
+    let keeps = |inner: &BenchstatFilter| matches(inner, record, figure);
     match filter {
         BenchstatFilter::And(filters) => filters.iter().all(keeps),
         BenchstatFilter::Or(filters) => filters.iter().any(keeps),
-        BenchstatFilter::Not(inner) => !keeps_figure(inner, record, figure),
+        BenchstatFilter::Not(inner) => !matches(inner, record, figure),
         BenchstatFilter::Match(key, pattern) if key == ".unit" => {
             let typed_unit = figure.typed_unit.as_deref();
             pattern.matches(&figure.unit) || typed_unit.is_some_and(|unit| pattern.matches(unit))

@@ -133,32 +133,28 @@ fn print_warnings(
 }
 
 /// Rejects output files that would replace each other or an input.
-fn check_outputs(
-    request: &ComparePyRequest,
-    sides: [&SideInput; 2],
-    directory: &Path,
-) -> Result<()> {
+fn check_outputs(request: &ComparePyRequest, sides: [&SideInput; 2], folder: &Path) -> Result<()> {
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only a program that is measured writes this file.
     let program_output = request.passed_value(OUT_FLAG).filter(|_| is_measured);
     let program_output = program_output.map(|file| (OUT_FLAG, Path::new(file)));
     let output = |(option, file): (&str, &Path)| {
-        OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
+        OutputFile::new(format!("{option}{}", file.display()), &folder.join(file))
     };
     let outputs: Vec<OutputFile> =
         dump.into_iter().chain(program_output).filter_map(output).collect();
     refuse_same(&outputs)?;
     for side in sides {
         let path = match &side.kind {
-            Kind::Program(path) => directory.join(path),
+            Kind::Program(path) => folder.join(path),
             Kind::Results(_) if side.label == STDIN => "/dev/stdin".into(),
-            Kind::Results(_) => directory.join(&side.label),
+            Kind::Results(_) => folder.join(&side.label),
         };
         refuse_file(&outputs, &path)?;
     }
     for argument in request.passed.iter().filter(|argument| !argument.starts_with(OUT_FLAG)) {
-        refuse_word(&outputs, argument, directory)?;
+        refuse_word(&outputs, argument, folder)?;
     }
     Ok(())
 }

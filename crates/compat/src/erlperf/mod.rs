@@ -129,7 +129,7 @@ impl ErlperfResults {
         let is_timed = matches!(request.sample, SampleDefinition::Window(_));
         let unit = if is_timed { SampleUnit::Iterations } else { SampleUnit::Nanoseconds };
         let table = SnippetTable::from_unsorted(unit, lines.collect());
-        let mut messages = sample_warnings(jobs, self, request);
+        let mut messages = self.sample_warnings(jobs, request);
         let scaling = self.scaling.as_ref();
         messages.extend(scaling.and_then(|scaling| hindrance_note("erlang", scaling)));
         messages.extend(table_warnings(&table, request));
@@ -154,7 +154,7 @@ impl ErlperfResults {
                 let passes: Vec<SnippetLine> =
                     passes.filter_map(|pass| pass_line(pass, request)).collect();
                 let warnings = [&system.warnings[..], &messages[..]].concat();
-                let document = table::build_document(&table, &passes, &warnings);
+                let document = table.build_document(&passes, &warnings);
                 let output = OutputOptions {
                     format: Some(format),
                     verbosity: Verbosity::Verbose,
@@ -168,6 +168,23 @@ impl ErlperfResults {
             console.warn(TOOL, &message)?;
         }
         Ok(())
+    }
+
+    /// Returns warnings about how each snippet was measured.
+    fn sample_warnings(&self, jobs: &[SnippetJob], request: &ErlperfRequest) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (job, samples) in jobs.iter().zip(&self.by_snippet) {
+            let remarks = samples.remarks(job, request);
+            warnings.extend(remarks.map(|remark| format!("{}: {remark}", job.parsed.label)));
+        }
+        if let (false, Some(until)) = (self.is_steady, request.until) {
+            warnings.push(format!(
+                "The variation of the samples never fell to the {} that --cv requires; the last {} \
+                 samples are shown.",
+                until.variation, request.samples
+            ));
+        }
+        warnings
     }
 }
 
@@ -224,40 +241,6 @@ const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be ina
 fn timer_warning(by_snippet: &[SnippetSamples], request: &ErlperfRequest) -> Option<String> {
     let mut late = by_snippet.iter().filter_map(|samples| lateness(samples, request));
     late.next().map(|_| TIMER_WARNING.to_owned())
-}
-
-/// Returns warnings about how each snippet was measured.
-fn sample_warnings(
-    jobs: &[SnippetJob],
-    results: &ErlperfResults,
-    request: &ErlperfRequest,
-) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for (job, samples) in jobs.iter().zip(&results.by_snippet) {
-        let remarks = remarks_on(job, samples, request);
-        warnings.extend(remarks.map(|remark| format!("{}: {remark}", job.parsed.label)));
-    }
-    if let (false, Some(until)) = (results.is_steady, request.until) {
-        warnings.push(format!(
-            "The variation of the samples never fell to the {} that --cv requires; the last {} \
-             samples are shown.",
-            until.variation, request.samples
-        ));
-    }
-    warnings
-}
-
-fn remarks_on(
-    job: &SnippetJob,
-    samples: &SnippetSamples,
-    request: &ErlperfRequest,
-) -> impl Iterator<Item = String> {
-    let missing = missing_samples_warning(samples, request)
-        .filter(|_| job.is_measurable() && !is_interrupt_requested());
-    let last = samples.visits.last();
-    let folded = last.and_then(|last| folded_warning(last, job.empty_ns, job.loaded.as_ref()));
-    let disturbed = disturbance_warning(samples, request);
-    [missing, folded, disturbed, lateness(samples, request)].into_iter().flatten()
 }
 
 /// Returns a warning if a sample ended so late that the next one was due. There is no warning if
@@ -434,6 +417,16 @@ fn is_steady(machines: &ErlangMachines<'_>, by_snippet: &[SnippetSamples]) -> bo
 }
 
 impl SnippetSamples {
+    /// Returns remarks on how the snippet was measured.
+    fn remarks(&self, job: &SnippetJob, request: &ErlperfRequest) -> impl Iterator<Item = String> {
+        let missing = missing_samples_warning(self, request)
+            .filter(|_| job.is_measurable() && !is_interrupt_requested());
+        let last = self.visits.last();
+        let folded = last.and_then(|last| folded_warning(last, job.empty_ns, job.loaded.as_ref()));
+        let disturbed = disturbance_warning(self, request);
+        [missing, folded, disturbed, lateness(self, request)].into_iter().flatten()
+    }
+
     /// Returns the last `count` samples. The samples before them were not steady.
     fn last_windows(&self, count: u32) -> &[TimingWindow] {
         let start = self.windows.len().saturating_sub(count as usize);

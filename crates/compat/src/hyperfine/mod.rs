@@ -166,7 +166,7 @@ fn measure_shell(argv: &[String]) -> Result<ProcessTimes> {
 
 /// Kind of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExecutionKind {
+enum Execution {
     /// A step before or after runs, such as `--prepare`.
     Around,
     Warmup(u64),
@@ -279,7 +279,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
 
     /// Prints the results of a command.
     fn print_figures(&mut self, figures: &CommandFigures) -> Result<()> {
-        let warnings = report::command_warnings(figures, self.request, self.shell_seconds());
+        let warnings = report::warnings(figures, self.request, self.shell_seconds());
         if self.is_shown() {
             let text = report::format_paragraph(figures, self.look);
             self.console.stdout.write_all(text.as_bytes())?;
@@ -367,7 +367,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
                 saved = done;
             }
             for &number in members {
-                let kind = ExecutionKind::Run(runs[number].len() as u64);
+                let kind = Execution::Run(runs[number].len() as u64);
                 runs[number].push(self.run_with_hooks(number, kind, block as u32 + 1)?.0);
                 done += 1;
                 self.show_progress(done, total);
@@ -392,7 +392,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
             let (first, count) = self.first_run(number)?;
             let mut runs = vec![first];
             for index in 1..count {
-                runs.push(self.run_with_hooks(number, ExecutionKind::Run(index), 0)?.0);
+                runs.push(self.run_with_hooks(number, Execution::Run(index), 0)?.0);
                 self.show_progress(index + 1, count);
             }
             let measured = command_figures(command, runs);
@@ -406,7 +406,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
 
     fn warm_up(&mut self, number: usize) -> Result<()> {
         for index in 0..self.request.options.warmup {
-            self.run_with_hooks(number, ExecutionKind::Warmup(index), 0)?;
+            self.run_with_hooks(number, Execution::Warmup(index), 0)?;
         }
         Ok(())
     }
@@ -414,7 +414,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
     /// Performs the first run of a command. Also returns the total number of runs: as many as fill
     /// the minimum time, within the bounds that the user set.
     fn first_run(&mut self, number: usize) -> Result<(RunTiming, u64)> {
-        let (timing, around_s) = self.run_with_hooks(number, ExecutionKind::Run(0), 0)?;
+        let (timing, around_s) = self.run_with_hooks(number, Execution::Run(0), 0)?;
         let (min_runs, max_runs) = self.request.runs;
         let total_s = timing.real_s + self.shell_seconds() + around_s;
         // If the command takes no time, infinitely many runs would fit.
@@ -428,7 +428,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
     fn run_with_hooks(
         &mut self,
         number: usize,
-        kind: ExecutionKind,
+        kind: Execution,
         block: u32,
     ) -> Result<(RunTiming, f64)> {
         let request = self.request;
@@ -442,9 +442,9 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
                 "'{line}' {fault} in its {}\nhint: use '-i' to ignore this, or '--show-output' to \
                  see its output",
                 match kind {
-                    ExecutionKind::Warmup(index) => format!("warm-up run number {}", index + 1),
-                    ExecutionKind::Run(index) => format!("run number {}", index + 1),
-                    ExecutionKind::Around => "only run".to_owned(),
+                    Execution::Warmup(index) => format!("warm-up run number {}", index + 1),
+                    Execution::Run(index) => format!("run number {}", index + 1),
+                    Execution::Around => "only run".to_owned(),
                 }
             );
         }
@@ -458,7 +458,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         let Some(template) = template else { return Ok(0.0) };
         let line = self.request.commands[number].fill_parameters(template);
         let timing = self
-            .execute(&line, ExecutionKind::Around, &self.request.options.output[number])
+            .execute(&line, Execution::Around, &self.request.options.output[number])
             .with_context(|| format!("in --{option}"))?;
         if let Some(fault) = describe_failure(timing.ended, None) {
             bail!("'{line}' of --{option} {fault}\nhint: if this is intended, append '|| true'");
@@ -466,12 +466,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         Ok(timing.real_s + self.shell_seconds())
     }
 
-    fn execute(
-        &mut self,
-        line: &str,
-        kind: ExecutionKind,
-        output: &OutputTarget,
-    ) -> Result<RunTiming> {
+    fn execute(&mut self, line: &str, kind: Execution, output: &OutputTarget) -> Result<RunTiming> {
         let mut command = match &self.request.executor {
             CommandExecutor::Pretended(_) => return Ok(pretended_timing(line)),
             CommandExecutor::Shell(shell) => ShellCommand::through_shell(line, shell),
@@ -500,16 +495,16 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         let offset = (self.offsets.next_u32() as usize) % MAX_OFFSET_BYTES;
         process.env("HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET", "X".repeat(offset));
         let iteration = match kind {
-            ExecutionKind::Around => None,
-            ExecutionKind::Warmup(index) => Some(format!("warmup-{index}")),
-            ExecutionKind::Run(index) => Some(index.to_string()),
+            Execution::Around => None,
+            Execution::Warmup(index) => Some(format!("warmup-{index}")),
+            Execution::Run(index) => Some(index.to_string()),
         };
         process.envs(iteration.map(|iteration| ("HYPERFINE_ITERATION", iteration)));
         let timed = self.watch.time_process(&mut process);
         // Closes our copy of the pipe's write end; otherwise the reader never sees the end of the
         // output.
         drop(process);
-        if kind == ExecutionKind::Around {
+        if kind == Execution::Around {
             self.left_behind.keep_new();
         } else {
             let killed = self.left_behind.kill_new();
@@ -517,7 +512,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
                 self.killed.entry(line.to_owned()).or_default().extend(killed);
             }
         }
-        if let Some(drain) = drain.filter(|_| kind != ExecutionKind::Around) {
+        if let Some(drain) = drain.filter(|_| kind != Execution::Around) {
             // A panic of the reader does not affect the result.
             let _ = drain.join();
         }

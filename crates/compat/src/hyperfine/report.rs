@@ -97,11 +97,7 @@ pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
 }
 
 /// Returns warnings about the figures of a command, in complete sentences.
-pub fn command_warnings(
-    figures: &CommandFigures,
-    request: &HyperfineRequest,
-    shell_s: f64,
-) -> Vec<String> {
+pub fn warnings(figures: &CommandFigures, request: &HyperfineRequest, shell_s: f64) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |in_strict_mode: String, otherwise: String| {
         warnings.push(if request.options.strict { in_strict_mode } else { otherwise });
@@ -219,7 +215,7 @@ fn compare_by_test(
     if by_time {
         others.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
-    let tests: Vec<_> = others.iter().map(|other| test_against_reference(base, other)).collect();
+    let tests: Vec<_> = others.iter().map(|other| test_commands(base, other)).collect();
     let p_values: Vec<f64> = tests.iter().flat_map(|(test, _)| test).map(|test| test.p).collect();
     // Holm's correction tests each p value against a limit of its own. The intervals all use the
     // strictest of these limits, so that an interval excludes a ratio of 1 only if its p value is
@@ -234,7 +230,7 @@ fn compare_by_test(
         text.push_str(&match test {
             Some(test) => {
                 let p = adjusted.next().unwrap_or(1.0);
-                format!("{} {other}\n", format_tested(test, mark, p, limit, look))
+                format!("{} {other}\n", format_test(test, mark, p, limit, look))
             }
             None => format!(
                 "    too few runs to compare with {other}: each command needs {MINIMUM_PER_SIDE} runs\n"
@@ -250,10 +246,7 @@ fn compare_by_test(
 /// Tests one command against the reference; returns `None` with too few runs. If a run takes no
 /// longer than the shell alone, subtracting the shell's time leaves 0. If any time is 0, the test
 /// compares times that include the shell. Also returns whether it does.
-fn test_against_reference(
-    base: &CommandFigures,
-    other: &CommandFigures,
-) -> (Option<StratifiedRank>, bool) {
+fn test_commands(base: &CommandFigures, other: &CommandFigures) -> (Option<StratifiedRank>, bool) {
     let has_shell = base.wall_times().chain(other.wall_times()).any(|time| time <= 0.0);
     let value = |run: &RunTiming| {
         if has_shell { run.with_shell_s } else { run.real_s }
@@ -268,13 +261,7 @@ fn test_against_reference(
 }
 
 /// Formats the result of a test, up to the name of the other command.
-fn format_tested(
-    test: &StratifiedRank,
-    mark: &str,
-    p: f64,
-    limit: f64,
-    look: ReportLook,
-) -> String {
+fn format_test(test: &StratifiedRank, mark: &str, p: f64, limit: f64, look: ReportLook) -> String {
     let interval = test.interval_at(limit);
     let (ratio, low, high) = (test.ratio(), interval.low, interval.high);
     let (word, ratio, low, high) = if ratio >= 1.0 {

@@ -103,7 +103,7 @@ impl CommandLine {
         understand: impl FnOnce(&ParsedArguments<'_>, &DropInConsole<'_>) -> Result<T, NodeRefusal>,
         perform: impl FnOnce(T, &ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
     ) -> Result<i32> {
-        let parsed = self.parse_arguments(arguments);
+        let parsed = self.parse(arguments);
         if parsed.as_ref().is_ok_and(|arguments| arguments.has("help")) {
             return Ok(console.print_help(&format!("{}{}", self.usage, self.further_usage))?);
         }
@@ -113,10 +113,7 @@ impl CommandLine {
         }
     }
 
-    fn parse_arguments<'a>(
-        &self,
-        arguments: &'a [String],
-    ) -> Result<ParsedArguments<'a>, NodeRefusal> {
+    fn parse<'a>(&self, arguments: &'a [String]) -> Result<ParsedArguments<'a>, NodeRefusal> {
         if arguments.is_empty() {
             return Err(NodeRefusal::Usage(String::new()));
         }
@@ -412,18 +409,18 @@ mod tests {
     }
 
     fn refusal(line: &str) -> NodeRefusal {
-        LINE.parse_arguments(&words(line)).unwrap_err()
+        LINE.parse(&words(line)).unwrap_err()
     }
 
     fn requested(line: &str) -> Result<ScriptsRequest, NodeRefusal> {
         let words = words(line);
-        build_request(&LINE.parse_arguments(&words).unwrap(), Vec::new(), None, Vec::new(), 30)
+        build_request(&LINE.parse(&words).unwrap(), Vec::new(), None, Vec::new(), 30)
     }
 
     #[test]
     fn options_come_first_and_one_dash_is_as_good_as_two() {
         let words = words("--set a=1 -set b=2 -no-progress --runs 3 url util");
-        let read = LINE.parse_arguments(&words).unwrap();
+        let read = LINE.parse(&words).unwrap();
         assert_eq!(read.values("set").collect::<Vec<_>>(), ["a=1", "b=2"]);
         assert_eq!(read.others, ["url", "util"]);
         assert!(read.has("no-progress"));
@@ -432,7 +429,7 @@ mod tests {
 
     #[test]
     fn everything_after_the_first_positional_argument_is_positional() {
-        let others = |line| LINE.parse_arguments(&words(line)).unwrap().others.join(" ");
+        let others = |line| LINE.parse(&words(line)).unwrap().others.join(" ");
         assert_eq!(others("zz --filter kill"), "zz --filter kill");
         assert_eq!(others("--set a=1 -- --odd"), "--odd");
     }
@@ -441,18 +438,18 @@ mod tests {
     fn the_word_test_is_a_mode_unless_it_is_a_value() {
         for line in ["test url", "url test"] {
             let words = words(line);
-            let read = LINE.parse_arguments(&words).unwrap();
+            let read = LINE.parse(&words).unwrap();
             assert!(read.has("test") && read.others == ["url"]);
         }
         let words = words("--filter test url");
-        let value = LINE.parse_arguments(&words).unwrap();
+        let value = LINE.parse(&words).unwrap();
         assert!(!value.has("test") && value.value("filter") == Some("test"));
     }
 
     #[test]
     fn values_may_look_like_options() {
         let words = words("--set -x url");
-        assert_eq!(LINE.parse_arguments(&words).unwrap().value("set"), Some("-x"));
+        assert_eq!(LINE.parse(&words).unwrap().value("set"), Some("-x"));
     }
 
     #[test]

@@ -287,7 +287,7 @@ pub fn write_text(report: &AbReportContent, out: &mut dyn Write) -> io::Result<(
     }
     write_rates(report, out)?;
     if let Some(times) = &report.figures.times {
-        write_times_table(times, !report.request.hides_spread, out)?;
+        write_times(times, !report.request.hides_spread, out)?;
         // A single request has no distribution.
         if !report.request.hides_percentages && times.count() > 1 {
             write_percentages(times, out)?;
@@ -324,11 +324,7 @@ fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> 
 
 /// Writes the table of times. Its columns end at the same position as in ab, or one or two places
 /// further right, because times with decimals are wider.
-fn write_times_table(
-    times: &RequestTimings,
-    has_spread: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn write_times(times: &RequestTimings, has_spread: bool, out: &mut dyn Write) -> io::Result<()> {
     let columns = if has_spread { "min  mean[+/-sd] median   max" } else { "min   avg   max" };
     writeln!(out, "\nConnection Times (ms)\n              {columns}")?;
     for (name, kind) in TIME_ROWS {

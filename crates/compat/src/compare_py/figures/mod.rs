@@ -146,7 +146,7 @@ pub fn compare_entries<'e>(
         };
         let [baseline, candidate] = [0, 1].map(|side| group.times_of_side(side, unit, rules));
         if !baseline.is_empty() && !candidate.is_empty() {
-            let pair = |(&old, &new)| ComparedPair::from_times(old, new, rules);
+            let pair = |(&old, &new)| ComparedPair::from_times([old, new], rules);
             let pairs = baseline.iter().zip(&candidate).map(pair).collect();
             let u_test = tests.then(|| test_times(&baseline, &candidate)).flatten();
             table.rows.push(ComparedRow { first, unit, pairs, u_test });
@@ -160,11 +160,7 @@ pub fn compare_entries<'e>(
 
 impl ComparedPair {
     /// Creates the pair and computes its changes.
-    fn from_times(
-        baseline: TimePair<f64>,
-        candidate: TimePair<f64>,
-        rules: ComparisonRules,
-    ) -> ComparedPair {
+    fn from_times([baseline, candidate]: [TimePair<f64>; 2], rules: ComparisonRules) -> Self {
         let change = baseline.zip_with(candidate, |old, new| relative_change(old, new, rules));
         ComparedPair { baseline, candidate, change }
     }
@@ -241,7 +237,7 @@ fn geometric_means<'e>(
     let is_nonzero = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
     let [baseline, candidate] = means.map(|mean| mean.filter(is_nonzero));
     let pair = baseline.zip(candidate);
-    (pair.map(|(old, new)| ComparedPair::from_times(old, new, rules)), excluded)
+    (pair.map(|(old, new)| ComparedPair::from_times([old, new], rules)), excluded)
 }
 
 fn repetitions_of<'e>(
@@ -324,10 +320,7 @@ pub struct ComparedSide<'a> {
 
 impl<'a> ComparedSide<'a> {
     /// Filters, sorts and renames the entries.
-    pub fn new(
-        mut entries: Vec<GoogleBenchmarkEntry<'a>>,
-        choice: &EntryChoice<'_>,
-    ) -> ComparedSide<'a> {
+    pub fn new(mut entries: Vec<GoogleBenchmarkEntry<'a>>, choice: &EntryChoice<'_>) -> Self {
         if let Some(filter) = choice.file_filter {
             entries.retain(|entry| filter.admits(run_name(entry)));
         }
