@@ -172,8 +172,7 @@ impl HistogramBins {
             projected.sort_by(|one, other| one.value.total_cmp(&other.value));
             projected
         };
-        let series: Vec<Vec<CountedValue>> =
-            series.into_iter().map(project).filter(|s| !s.is_empty()).collect();
+        let series: Vec<_> = series.into_iter().map(project).filter(|s| !s.is_empty()).collect();
         let low = series.iter().map(|values| values[0].value).min_by(f64::total_cmp)?;
         let high =
             series.iter().map(|values| values[values.len() - 1].value).max_by(f64::total_cmp)?;

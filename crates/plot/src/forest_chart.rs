@@ -119,8 +119,7 @@ impl ForestChart {
 
     /// Number of decimals at which a typical interval has two significant digits.
     fn figure_decimals(&self) -> usize {
-        let mut widths: Vec<f64> =
-            self.finite_rows().map(|row| (row.high - row.low).abs()).collect();
+        let mut widths: Vec<_> = self.finite_rows().map(|row| (row.high - row.low).abs()).collect();
         widths.retain(|width| width.is_finite() && *width > 0.0);
         widths.sort_by(f64::total_cmp);
         let width = widths.get(widths.len() / 2).copied().unwrap_or(1.0);

@@ -221,6 +221,7 @@ impl<'a> ValueData<'a> {
         }
         let Some(bars) = HistogramBars::new(self) else { return };
         let unit = self.height_unit().filter(|_| labels == LabelPlacement::Own);
+        let unit = unit.unwrap_or_default();
         if self.uses_rows() {
             bars.draw_rows(svg, area, (&x, extent), &names, unit);
         } else {
@@ -302,15 +303,9 @@ impl<'a> HistogramBars<'a> {
         Some(Self { bins, bars, as_shares, tallest, heights })
     }
 
-    /// Draws all series into one plot. `unit` labels the heights.
-    fn draw_overlaid(
-        &self,
-        svg: &mut SvgWriter,
-        sheet: PixelRect,
-        x: ShownAxis<'_>,
-        unit: Option<&str>,
-    ) {
-        let y = ChartAxis::linear(unit.unwrap_or_default());
+    /// Draws all series into one plot. `unit` labels the heights; it may be empty.
+    fn draw_overlaid(&self, svg: &mut SvgWriter, sheet: PixelRect, x: ShownAxis<'_>, unit: &str) {
+        let y = ChartAxis::linear(unit);
         let mut plane = PointPlane::lay_out(sheet, x, (&y, self.heights.with_padding(0.05)));
         plane.area.y.whole_numbers = !self.as_shares;
         plane.draw_axes(svg);
@@ -325,18 +320,17 @@ impl<'a> HistogramBars<'a> {
         }
     }
 
-    /// Draws one row per series over a common axis. `unit` labels the heights.
+    /// Draws one row per series over a common axis. `unit` labels the heights; it may be empty.
     fn draw_rows(
         &self,
         svg: &mut SvgWriter,
         sheet: PixelRect,
         x: ShownAxis<'_>,
         names: &[&str],
-        unit: Option<&str>,
+        unit: &str,
     ) {
-        let label = unit.map_or(String::new(), |unit| {
-            format!("{unit} (highest bar: {})", format_figure(self.tallest))
-        });
+        let label = format!("{unit} (highest bar: {})", format_figure(self.tallest));
+        let label = if unit.is_empty() { String::new() } else { label };
         let margins = RowMargins { top: top_strip_height(&label), ..MARGINS };
         let rows = RowPlot::lay_out(sheet, x, names, margins);
         rows.draw_axis(svg);

@@ -273,8 +273,7 @@ impl SheetContent for TrendChart {
             0 => "no change".to_owned(),
             changes => format_count(changes, "change", "s"),
         };
-        let descriptions: Vec<&str> =
-            self.changes.iter().map(|change| &*change.description).collect();
+        let descriptions: Vec<_> = self.changes.iter().map(|change| &*change.description).collect();
         let listed = match descriptions[..] {
             [] => String::new(),
             _ => format!(": {}", descriptions.join("; ")),
@@ -588,8 +587,7 @@ impl Sparkline {
         let size = self.points.len().div_ceil(max_count).max(1);
         let chunks = self.points.chunks(size).enumerate();
         let mean = |(number, chunk): (usize, &[f64])| {
-            let finite: Vec<f64> =
-                chunk.iter().copied().filter(|value| value.is_finite()).collect();
+            let finite: Vec<_> = chunk.iter().copied().filter(|value| value.is_finite()).collect();
             let count = finite.len() as f64;
             let middle = (number * size) as f64 + (chunk.len() - 1) as f64 / 2.0;
             (count > 0.0).then(|| (middle, finite.iter().sum::<f64>() / count))

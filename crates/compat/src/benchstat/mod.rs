@@ -139,8 +139,7 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     let is_admitted =
         |record: &BenchmarkRecord| projections.iter().all(|projection| projection.admits(record));
     let admitted = std::mem::take(&mut records.results).into_iter().filter(is_admitted);
-    let results: Vec<BenchmarkRecord> =
-        admitted.filter_map(|record| filter_record(&filter, record)).collect();
+    let results: Vec<_> = admitted.filter_map(|record| filter_record(&filter, record)).collect();
     let rules = TableRules {
         remaining: used_keys.remaining_projection(),
         table,

@@ -123,8 +123,7 @@ impl TableRules {
         records: &BenchmarkRecords,
     ) -> BenchstatTable {
         let unit = self.table.unit_field().map_or("", |unit| field_value(&key, unit)).to_owned();
-        let (rows, columns): (BTreeSet<KeyValues>, BTreeSet<KeyValues>) =
-            cells.keys().cloned().unzip();
+        let (rows, columns): (BTreeSet<_>, BTreeSet<_>) = cells.keys().cloned().unzip();
         let (mut rows, mut columns) = (Vec::from_iter(rows), Vec::from_iter(columns));
         self.row.sort_keys(&mut rows);
         self.column.sort_keys(&mut columns);

@@ -318,7 +318,7 @@ impl ComparePyCommand {
             if argument == "--" && !reader.request.is_separated {
                 reader.request.is_separated = true;
             } else if !reader.request.is_separated && is_option(argument) {
-                if reader.read_option(argument)? == "--help" {
+                if reader.read_option(argument)? {
                     return Ok(ComparePyCommand::Help);
                 }
             } else {
@@ -356,8 +356,8 @@ impl<'a> ArgumentReader<'a> {
         Ok(())
     }
 
-    /// Parses one option, whose value may be the next argument.
-    fn read_option(&mut self, option: &str) -> Result<&'static str, String> {
+    /// Parses one option, whose value may be the next argument. Returns whether it asks for help.
+    fn read_option(&mut self, option: &str) -> Result<bool, String> {
         if let Some(letters) = option.strip_prefix('-').filter(|name| !name.starts_with('-')) {
             return self.read_letters(letters);
         }
@@ -372,7 +372,7 @@ impl<'a> ArgumentReader<'a> {
     }
 
     /// Parses clustered one-letter options: `-ad FILE`, `-dFILE`, `-d=FILE`.
-    fn read_letters(&mut self, letters: &str) -> Result<&'static str, String> {
+    fn read_letters(&mut self, letters: &str) -> Result<bool, String> {
         let mut remaining = letters.chars();
         let mut last_option = Err(self.unknown_option("-", &[]));
         while let Some(letter) = remaining.next() {
@@ -381,7 +381,7 @@ impl<'a> ArgumentReader<'a> {
             let (name, _, takes_value) =
                 option.ok_or_else(|| self.unknown_option(&typed_option, &[]))?;
             if *name == "--help" {
-                return Ok(name);
+                return Ok(true);
             }
             if !takes_value {
                 last_option = self.set_option(name, "");
@@ -396,18 +396,14 @@ impl<'a> ArgumentReader<'a> {
         last_option
     }
 
-    fn set_option_from_next(
-        &mut self,
-        name: &'static str,
-        typed_option: &str,
-    ) -> Result<&'static str, String> {
+    fn set_option_from_next(&mut self, name: &str, typed_option: &str) -> Result<bool, String> {
         let next = self.remaining.clone().next().filter(|argument| !is_option(argument));
         let value = next.ok_or_else(|| format!("the option '{typed_option}' needs a value"))?;
         self.remaining.next();
         self.set_option(name, value)
     }
 
-    fn set_option(&mut self, name: &'static str, value: &str) -> Result<&'static str, String> {
+    fn set_option(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let request = &mut self.request;
         match name {
             "--display_aggregates_only" => request.aggregates_only = true,
@@ -431,7 +427,7 @@ impl<'a> ArgumentReader<'a> {
             // set.
             _ => {}
         }
-        Ok(name)
+        Ok(name == "--help")
     }
 
     fn unknown_option(&self, typed_option: &str, candidates: &[&str]) -> String {

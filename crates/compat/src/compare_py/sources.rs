@@ -142,8 +142,7 @@ fn check_outputs(request: &ComparePyRequest, sides: [&SideInput; 2], folder: &Pa
     let output = |(option, file): (&str, &Path)| {
         OutputFile::new(format!("{option}{}", file.display()), &folder.join(file))
     };
-    let outputs: Vec<OutputFile> =
-        dump.into_iter().chain(program_output).filter_map(output).collect();
+    let outputs: Vec<_> = dump.into_iter().chain(program_output).filter_map(output).collect();
     refuse_same(&outputs)?;
     for side in sides {
         let path = match &side.kind {

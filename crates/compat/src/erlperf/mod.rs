@@ -66,8 +66,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     let paths: Vec<PathBuf> = paths.collect::<Result<_>>()?;
     let snippets =
         request.snippets.iter().map(|typed| snippet::parse_snippet(typed, &paths, directory));
-    let snippets: Vec<ErlangSnippet> =
-        snippets.collect::<Result<_, String>>().map_err(anyhow::Error::msg)?;
+    let snippets: Vec<_> = snippets.collect::<Result<_, String>>().map_err(anyhow::Error::msg)?;
     process::adopt_orphans();
     process::install_handlers()?;
     // The lines printed while measuring are for people. If the report has a format for programs,
@@ -151,8 +150,7 @@ impl ErlperfResults {
             }
             format => {
                 let passes = self.passes.iter();
-                let passes: Vec<SnippetLine> =
-                    passes.filter_map(|pass| pass_line(pass, request)).collect();
+                let passes: Vec<_> = passes.filter_map(|pass| pass_line(pass, request)).collect();
                 let warnings = [&system.warnings[..], &messages[..]].concat();
                 let document = table.build_document(&passes, &warnings);
                 let output = OutputOptions {

@@ -40,8 +40,7 @@ pub fn build_request(
     variants: Vec<Variant>,
     default_runs: u32,
 ) -> Result<ScriptsRequest, NodeRefusal> {
-    let sets: Vec<(String, String)> =
-        arguments.values("set").map(parse_pair).collect::<Result<_, _>>()?;
+    let sets: Vec<_> = arguments.values("set").map(parse_pair).collect::<Result<_, _>>()?;
     let runs = match arguments.value("runs").map(str::parse) {
         None => default_runs,
         Some(Ok(runs)) if runs > 0 => runs,
