@@ -18,7 +18,6 @@ pub use crate::erlperf::table::{ReportDetail, write_session};
 
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
-use crate::erlperf::snippet::ErlangSnippet;
 use crate::erlperf::table::{
     LineFigures, SampleUnit, SnippetLine, SnippetTable, SystemDescription, format_duration,
     format_number, relative_deviation, to_single_line,
