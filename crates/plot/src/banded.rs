@@ -286,9 +286,10 @@ impl RowPlot {
     }
 
     /// Moves the right end of the rows to the pixel `right`.
-    pub fn with_right(self, right: f64) -> Self {
-        let plot = PixelRect::new(self.plot.left, self.plot.top, right, self.plot.bottom);
-        Self { plot, x: AxisMapping { to_px: plot.right, ..self.x }, ..self }
+    pub fn with_right(mut self, right: f64) -> Self {
+        self.plot = PixelRect::new(self.plot.left, self.plot.top, right, self.plot.bottom);
+        self.x.to_px = self.plot.right;
+        self
     }
 
     /// Pixel at a fraction of the height of a row.
