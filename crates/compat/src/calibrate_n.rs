@@ -200,23 +200,16 @@ impl CalibrateOptions {
     /// Prints what will be done.
     fn print_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let rule = "-".repeat(56);
-        writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", self.path)?;
+        let (mean, single) = (format_percent(self.required.mean), self.required.single * 100.0);
+        let IterationSteps { start, tries, factor, .. } = self.steps;
         writeln!(
             out,
-            "Finds the smallest number of iterations (n) with steady results. They are steady if the\n\
-             mean coefficient of variation (CV) is below {}% and no single CV is above {}%.\n",
-            format_percent(self.required.mean),
-            self.required.single * 100.0
-        )?;
-        writeln!(
-            out,
-            "Configuration:\n- Starting n: {} iterations\n- Runs per n value: {}\n- Target CV threshold: {}%\n\
-             - Max increases: {}\n- Increase factor: {}x",
-            self.steps.start,
-            self.runs,
-            format_percent(self.required.mean),
-            self.steps.tries,
-            self.steps.factor
+            "\n{rule}\nBenchmark: {}\n{rule}\n\
+             Finds the smallest number of iterations (n) with steady results. They are steady if the\n\
+             mean coefficient of variation (CV) is below {mean}% and no single CV is above {single}%.\n\n\
+             Configuration:\n- Starting n: {start} iterations\n- Runs per n value: {}\n\
+             - Target CV threshold: {mean}%\n- Max increases: {tries}\n- Increase factor: {factor}x",
+            self.path, self.runs
         )
     }
 
@@ -235,10 +228,8 @@ impl CalibrateOptions {
         let unsteady = spread.count_unsteady(self.required);
         writeln!(out, "\nOverall average CV: {mean}%")?;
         if spread.is_steady(self.required) {
-            return writeln!(
-                out,
-                "  ✓ Overall CV is below {target}%, no configuration exceeds {single}%"
-            );
+            let verdict = format!("below {target}%, no configuration exceeds {single}%");
+            return writeln!(out, "  ✓ Overall CV is {verdict}");
         }
         if spread.mean.is_nan() || spread.mean >= self.required.mean {
             writeln!(out, "  ✗ Overall CV ({mean}%) is not below {target}%")?;
@@ -251,28 +242,25 @@ impl CalibrateOptions {
 
     /// Prints the number of iterations that suffices or, if no number sufficed, the best one.
     fn print_conclusion(&self, out: &mut dyn Write, search: &IterationSearch) -> io::Result<()> {
-        let target = self.required.mean;
         let sufficient = search.sufficient.as_ref();
         let Some(level) = sufficient.or(search.steadiest.as_ref()) else { return Ok(()) };
-        let mean = format_percent(level.spread.mean);
+        let (n, mean, target) =
+            (level.n, format_percent(level.spread.mean), format_percent(self.required.mean));
         if sufficient.is_some() {
-            writeln!(
-                out,
-                "\n✓ Found optimal n={} (Overall CV={mean}% < {}% and no configuration has CV > {}%)",
-                level.n,
-                format_percent(target),
-                self.required.single * 100.0
-            )?;
+            let single = self.required.single * 100.0;
+            let reason = format!("CV={mean}% < {target}% and no configuration has CV > {single}%");
+            writeln!(out, "\n✓ Found optimal n={n} (Overall {reason})")?;
             writeln!(out, "\nFinal CV for each configuration:")?;
         } else {
             writeln!(out, "Maximum number of increases ({}) reached", self.steps.tries)?;
-            writeln!(out, "Best n found: {} with average CV={mean}%", level.n)?;
+            writeln!(out, "Best n found: {n} with average CV={mean}%")?;
             writeln!(out, "\nCV by configuration at best n:")?;
         }
         for (name, variation) in level.cases() {
             writeln!(out, "  {name}: {}%", format_percent(variation))?;
-            if sufficient.is_none() && (variation.is_nan() || variation > target) {
-                writeln!(out, "    ⚠️ above the target of {}%", format_percent(target))?;
+            let is_above = variation.is_nan() || variation > self.required.mean;
+            if sufficient.is_none() && is_above {
+                writeln!(out, "    ⚠️ above the target of {target}%")?;
             }
         }
         if sufficient.is_some() {

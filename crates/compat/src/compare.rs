@@ -19,7 +19,7 @@ use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::figures::CaseRates;
 use speedwell_formats::node_csv::{
-    COMPARE_HEADER, CompareRates, CompareSide, format_compare_row, javascript,
+    COMPARE_HEADER, CompareRates, CompareSide, format_compare_row, javascript, join_parameters,
 };
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use speedwell_stats::describe::mean;
@@ -45,13 +45,12 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
     SCRIPT.run_with(arguments, console, |options, console| {
         let groups = read_groups(SCRIPT.tool, console)?;
         let collation = TextCollation::from_environment(console.variable);
-        let table = CompareTable::compare_groups(&groups, collation);
-        if let Some(warning) = table.table_warning() {
+        let rows = compare_groups(&groups, collation);
+        if let Some(warning) = table_warning(&rows) {
             console.warn(SCRIPT.tool, &warning)?;
         }
-        console.stdout.write_all(table.format_table().as_bytes())?;
-        let rows = table.rows.iter();
-        let rates = rows.map(|row| (row.name.as_str(), &row.rates.old[..], &row.rates.new[..]));
+        console.stdout.write_all(format_table(&rows).as_bytes())?;
+        let rates = rows.iter().map(|row| (&*row.name, &row.rates.old[..], &row.rates.new[..]));
         Ok(options.has("plot").then(|| r::box_chart(rates)))
     })
 }
@@ -68,66 +67,57 @@ fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<CompareRat
     Ok(groups)
 }
 
-/// Comparisons, sorted by name.
-struct CompareTable<'g> {
-    rows: Vec<WelchRow<'g>>,
+/// Compares every group; returns the comparisons sorted by name.
+fn compare_groups(groups: &CompareRates, collation: TextCollation) -> Vec<WelchRow<'_>> {
+    let rows = groups.iter().map(|(name, rates)| {
+        WelchRow::compare_rates(String::from_utf8_lossy(name).into_owned(), rates)
+    });
+    let mut rows: Vec<WelchRow<'_>> = rows.collect();
+    collation.sort_by_text(&mut rows, |row| &row.name);
+    rows
 }
 
-impl CompareTable<'_> {
-    /// Compares every group.
-    fn compare_groups(groups: &CompareRates, collation: TextCollation) -> CompareTable<'_> {
-        let rows = groups.iter().map(|(name, rates)| {
-            WelchRow::compare_rates(String::from_utf8_lossy(name).into_owned(), rates)
-        });
-        let mut rows: Vec<WelchRow<'_>> = rows.collect();
-        collation.sort_by_text(&mut rows, |row| &row.name);
-        CompareTable { rows }
+/// Returns a warning if some comparisons have no p value because their rates do not vary, or if
+/// the table is so long that R would not show its last rows.
+fn table_warning(rows: &[WelchRow<'_>]) -> Option<String> {
+    let is_constant = |row: &&WelchRow<'_>| row.test == Err(WelchError::Constant);
+    let mut constant = rows.iter().filter(is_constant);
+    let (total, mut warnings) = (rows.len(), Vec::new());
+    if let Some(first) = constant.next() {
+        warnings.push(format!(
+            "{} of {total} comparisons have no confidence because their rates do not vary; the \
+             first is '{}'",
+            1 + constant.count(),
+            first.name,
+        ));
     }
+    let hidden = total.saturating_sub(print::max_rows(5));
+    if hidden > 0 {
+        warnings.push(format!(
+            "the last {hidden} of {total} comparisons are not shown, as in R; 'speedwell \
+             compare' shows all"
+        ));
+    }
+    (!warnings.is_empty()).then(|| warnings.join("; "))
+}
 
-    /// Returns a warning if some comparisons have no p value because their rates do not vary, or if
-    /// the table is so long that R would not show its last rows.
-    fn table_warning(&self) -> Option<String> {
-        let is_constant = |row: &&WelchRow<'_>| row.test == Err(WelchError::Constant);
-        let constant: Vec<&WelchRow<'_>> = self.rows.iter().filter(is_constant).collect();
-        let (total, mut warnings) = (self.rows.len(), Vec::new());
-        if let Some(first) = constant.first() {
-            warnings.push(format!(
-                "{} of {total} comparisons have no confidence because their rates do not vary; the \
-                 first is '{}'",
-                constant.len(),
-                first.name,
-            ));
-        }
-        let hidden = total.saturating_sub(print::max_rows(5));
-        if hidden > 0 {
-            warnings.push(format!(
-                "the last {hidden} of {total} comparisons are not shown, as in R; 'speedwell \
-                 compare' shows all"
-            ));
-        }
-        (!warnings.is_empty()).then(|| warnings.join("; "))
+/// Formats the table, and the note below it, as `compare.R` does.
+fn format_table(rows: &[WelchRow<'_>]) -> String {
+    let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    let column = |name: &str, cell: &dyn Fn(&WelchRow<'_>) -> String| {
+        FrameColumn::new(name, rows.iter().map(cell).collect())
+    };
+    let mut columns = vec![
+        column("confidence", &|row| row.format_confidence()),
+        column("improvement", &|row| format!("{} %", format_percent(row.improvement_percent))),
+    ];
+    for (name, risk) in ["accuracy (*)", "(**)", "(***)"].into_iter().zip(RISKS) {
+        columns.push(column(name, &|row| match row.accuracy_percent(risk) {
+            Some(accuracy) => format!("±{}%", format_percent(accuracy)),
+            None => "NA".to_owned(),
+        }));
     }
-
-    /// Formats the table, and the note below it, as `compare.R` does.
-    fn format_table(&self) -> String {
-        let names: Vec<String> = self.rows.iter().map(|row| row.name.clone()).collect();
-        let column = |name: &str, cell: &dyn Fn(&WelchRow<'_>) -> String| {
-            FrameColumn::new(name, self.rows.iter().map(cell).collect())
-        };
-        let mut columns = vec![
-            column("confidence", &|row| row.format_confidence()),
-            column("improvement", &|row| format!("{} %", format_percent(row.improvement_percent))),
-        ];
-        for (name, risk) in ["accuracy (*)", "(**)", "(***)"].into_iter().zip(RISKS) {
-            columns.push(column(name, &|row| match row.accuracy_percent(risk) {
-                Some(accuracy) => format!("±{}%", format_percent(accuracy)),
-                None => "NA".to_owned(),
-            }));
-        }
-        let mut text = print::format_data_frame(&names, &columns, TABLE_WIDTH);
-        text.push_str(&false_positive_note(self.rows.len()));
-        text
-    }
+    print::format_data_frame(&names, &columns, TABLE_WIDTH) + &false_positive_note(rows.len())
 }
 
 /// Formats like R's `sprintf("%.2f")`.
@@ -170,9 +160,8 @@ pub fn run_bars(arguments: &[String], console: &mut DropInConsole<'_>) -> Result
         let groups = read_groups(BAR_SCRIPT.tool, console)?;
         let collation = TextCollation::from_environment(console.variable);
         Ok(options.has("plot").then(|| {
-            let table = CompareTable::compare_groups(&groups, collation);
-            let rows = table.rows.iter();
-            r::bar_chart(rows.map(|row| (row.name.as_str(), row.mean_old, row.mean_new)))
+            let rows = compare_groups(&groups, collation);
+            r::bar_chart(rows.iter().map(|row| (&*row.name, row.mean_old, row.mean_new)))
         }))
     })
 }
@@ -269,12 +258,10 @@ fn parse_request(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
 ) -> Result<(ScriptsRequest, Option<f64>), NodeRefusal> {
-    let (Some(old), Some(new)) = (arguments.value("old"), arguments.value("new")) else {
+    let programs = arguments.value("old").zip(arguments.value("new"));
+    let Some((old, new)) = programs.filter(|_| !arguments.others.is_empty()) else {
         return Err(NodeRefusal::Usage(String::new()));
     };
-    if arguments.others.is_empty() {
-        return Err(NodeRefusal::Usage(String::new()));
-    }
     let folder = node::benchmark_folder(arguments, console)?;
     let scripts = node::select_scripts(&folder, arguments)?;
     let variant = |name: &str, program: &str| Variant {
@@ -291,9 +278,10 @@ fn parse_max_regression(arguments: &ParsedArguments<'_>) -> Result<Option<f64>, 
     match arguments.value("max-regression").map(str::parse::<f64>) {
         None => Ok(None),
         Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Ok(Some(limit)),
-        Some(_) => Err(NodeRefusal::Usage(
-            "the value of '--max-regression' must be a percentage of at least 0".to_owned(),
-        )),
+        Some(_) => {
+            let reason = "the value of '--max-regression' must be a percentage of at least 0";
+            Err(NodeRefusal::Usage(reason.to_owned()))
+        }
     }
 }
 
@@ -309,12 +297,13 @@ impl ComparePrinter<'_> {
         for measured in driver::throughput_samples(run) {
             match &mut self.collected {
                 None => {
-                    let row = format_compare_row(&run.variant, &name, &run.case.values, measured);
+                    let values = &run.case.values;
+                    let row = format_compare_row(&run.variant, &name, values, measured);
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(groups) => {
-                    let side =
-                        if &*run.variant == "old" { CompareSide::Old } else { CompareSide::New };
+                    let is_old = &*run.variant == "old";
+                    let side = if is_old { CompareSide::Old } else { CompareSide::New };
                     groups.add_row(full_name(&name, run).as_bytes(), side, measured.rate);
                 }
             }
@@ -333,16 +322,22 @@ impl ComparePrinter<'_> {
         if groups.is_empty() {
             return Ok(self.driver.report_no_results()?);
         }
-        let table = CompareTable::compare_groups(&groups, collation);
-        if let Some(warning) = table.table_warning() {
+        let rows = compare_groups(&groups, collation);
+        if let Some(warning) = table_warning(&rows) {
             self.driver.print_message(&format!("warning: {warning}"))?;
         }
-        self.driver.out.write_all(table.format_table().as_bytes())?;
+        self.driver.out.write_all(format_table(&rows).as_bytes())?;
         if has_chart {
-            self.driver.out.write_all(improvement_chart(&table).as_bytes())?;
+            self.driver.out.write_all(improvement_chart(&rows).as_bytes())?;
         }
-        for regression in regression_messages(&table, max_regression_percent) {
-            self.driver.print_message(&regression)?;
+        let limit = max_regression_percent.unwrap_or(f64::INFINITY);
+        let is_worse =
+            |row: &&WelchRow<'_>| row.star_count() > 0 && row.improvement_percent < -limit;
+        for row in rows.iter().filter(is_worse) {
+            self.driver.print_message(&format!(
+                "'{}' is {:.2} % slower, which exceeds the limit of {limit} %",
+                row.name, -row.improvement_percent
+            ))?;
             self.driver.failures.record_other_error();
         }
         Ok(())
@@ -351,37 +346,19 @@ impl ComparePrinter<'_> {
 
 /// Returns the name by which `compare.R` groups rows: the file name, a space and the configuration.
 fn full_name(name: &str, run: &Run) -> String {
-    let values = run.case.values.iter();
-    let pairs: Vec<String> = values
-        .map(|(name, value)| format!("{name}={}", javascript::format_inspected(value)))
-        .collect();
-    format!("{name} {}", pairs.join(" "))
+    format!("{name} {}", join_parameters(&run.case.values, javascript::format_inspected))
 }
 
 /// Draws every improvement with its 95 % interval, in percent, and a line at 0.
-fn improvement_chart(table: &CompareTable<'_>) -> String {
+fn improvement_chart(rows: &[WelchRow<'_>]) -> String {
     let band = |row: &WelchRow<'_>| {
         let value = row.improvement_percent;
         let interval = row.accuracy_percent(RISKS[0]).map(|half| (value - half, value + half));
         ChartBand { label: row.name.clone(), value, interval }
     };
-    let bands: Vec<ChartBand> = table.rows.iter().map(band).collect();
+    let bands: Vec<ChartBand> = rows.iter().map(band).collect();
     let heading = "Improvement (o) with its 95 % interval ([---]); the line (|) means no change";
     band_chart(heading, &bands, |percent| format!("{percent:.2} %"))
-}
-
-/// Returns a message for each case that became significantly slower by more than the limit.
-fn regression_messages(table: &CompareTable<'_>, limit_percent: Option<f64>) -> Vec<String> {
-    let Some(limit) = limit_percent else { return Vec::new() };
-    let rows = table.rows.iter();
-    rows.filter(|row| row.star_count() > 0 && row.improvement_percent < -limit)
-        .map(|row| {
-            format!(
-                "'{}' is {:.2} % slower, which exceeds the limit of {limit} %",
-                row.name, -row.improvement_percent
-            )
-        })
-        .collect()
 }
 
 impl SessionObserver for ComparePrinter<'_> {
@@ -412,14 +389,14 @@ mod tests {
         for case in 0..20_000 {
             groups.add_row(format!("a n={case}").as_bytes(), CompareSide::Old, 1.0);
         }
-        let table = CompareTable::compare_groups(&groups, TextCollation::CodePoints);
+        let rows = compare_groups(&groups, TextCollation::CodePoints);
         assert_eq!(
-            table.table_warning().as_deref(),
+            table_warning(&rows).as_deref(),
             Some(
                 "the last 1 of 20000 comparisons are not shown, as in R; 'speedwell compare' shows all"
             )
         );
-        assert!(table.format_table().contains("omitted 1 rows ]\n\nBe aware"));
+        assert!(format_table(&rows).contains("omitted 1 rows ]\n\nBe aware"));
     }
 
     fn rates(old: &[f64], new: &[f64]) -> CaseRates {

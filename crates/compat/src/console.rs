@@ -12,6 +12,7 @@
 //! as lexopt would suit only ab. The messages of erlperf name whole clusters of letters, and
 //! erlperf has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
 
+use anyhow::Result;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rustix::termios::tcgetwinsize;
@@ -44,8 +45,7 @@ pub struct DropInConsole<'a> {
 }
 
 /// Measures scripts and reports events to an observer.
-pub type MeasureFn<'a> =
-    dyn Fn(&ScriptsRequest, &mut dyn SessionObserver) -> anyhow::Result<()> + 'a;
+pub type MeasureFn<'a> = dyn Fn(&ScriptsRequest, &mut dyn SessionObserver) -> Result<()> + 'a;
 
 /// Exit status of [`DropInConsole::reject`] and of most errors. The original tools use the same
 /// status.
@@ -110,11 +110,7 @@ impl DropInConsole<'_> {
     ///
     /// # Errors
     /// Fails if standard output or standard error is closed.
-    pub fn report_failure(
-        &mut self,
-        tool: &str,
-        result: anyhow::Result<i32>,
-    ) -> anyhow::Result<i32> {
+    pub fn report_failure(&mut self, tool: &str, result: Result<i32>) -> Result<i32> {
         match result {
             Err(error) if !is_broken_pipe(&error) => {
                 self.stdout.flush()?;
@@ -127,12 +123,8 @@ impl DropInConsole<'_> {
 
     /// Flushes the results, reports the error in `result` if there is one, and returns the exit
     /// status.
-    pub fn finish(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
-        let flushed = result.and_then(|status| {
-            self.stdout.flush()?;
-            Ok(status)
-        });
-        match flushed {
+    pub fn finish(&mut self, tool: &str, result: Result<i32>) -> i32 {
+        match result.and_then(|status| Ok(self.stdout.flush().map(|()| status)?)) {
             Ok(status) => status,
             Err(error) if is_broken_pipe(&error) => EXIT_BROKEN_PIPE,
             Err(error) => {
@@ -153,23 +145,18 @@ pub fn terminal_columns(stream: impl AsFd) -> Option<usize> {
 
 /// Whether an error means that the reader of the results has closed its pipe.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Formats a time like `Sat Nov 21 19:18:13 2026`, in the local time zone; empty if out of range.
-pub fn local_time(epoch_s: u64) -> String {
-    format_local(epoch_s, "%a %b %d %H:%M:%S %Y")
-}
+/// Format of a time like `Sat Nov 21 19:18:13 2026`.
+pub const DATE_FORMAT: &str = "%a %b %d %H:%M:%S %Y";
 
-/// Formats a time like `2026-11-21T19:18:13+01:00`; empty if out of range.
-pub fn iso_time(epoch_s: u64) -> String {
-    format_local(epoch_s, "%Y-%m-%dT%H:%M:%S%:z")
-}
+/// Format of a time like `2026-11-21T19:18:13+01:00`.
+pub const ISO_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%:z";
 
-fn format_local(epoch_s: u64, format: &str) -> String {
+/// Formats a time in the local time zone; empty if out of range.
+pub fn format_local(epoch_s: u64, format: &str) -> String {
     let time = i64::try_from(epoch_s).ok().and_then(|second| Timestamp::from_second(second).ok());
     let local = time.map(|time| time.to_zoned(TimeZone::system()));
     local.map(|local| local.strftime(format).to_string()).unwrap_or_default()
@@ -270,9 +257,8 @@ pub fn parse_getopt<'a>(
                 let (option, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
                 if takes_value {
                     let attached = Some(remainder).filter(|value| !value.is_empty());
-                    let value = attached
-                        .or_else(|| arguments_left.next())
-                        .ok_or(ArgumentError::NeedsValue(letter_text))?;
+                    let value = attached.or_else(|| arguments_left.next());
+                    let value = value.ok_or(ArgumentError::NeedsValue(letter_text))?;
                     parsed.options.push((option, Some(value)));
                     break;
                 }
@@ -305,10 +291,8 @@ pub fn parse_node<'a>(
             if switches.contains(&name) {
                 parsed.options.push((name, None));
             } else if valued.contains(&name) {
-                let value = arguments_left
-                    .next()
-                    .filter(|value| *value != "--")
-                    .ok_or(ArgumentError::NeedsValue(argument))?;
+                let value = arguments_left.next().filter(|value| *value != "--");
+                let value = value.ok_or(ArgumentError::NeedsValue(argument))?;
                 parsed.options.push((name, Some(value)));
             } else {
                 return Err(ArgumentError::UnknownName(argument));
@@ -382,12 +366,12 @@ mod tests {
     #[test]
     fn the_local_time_matches_the_date_command() {
         let Some(printed) = date_command("+%a %b %d %H:%M:%S %Y") else { return };
-        assert_eq!(local_time(1_795_288_693), printed);
+        assert_eq!(format_local(1_795_288_693, DATE_FORMAT), printed);
     }
 
     #[test]
     fn the_utc_offset_matches_the_date_command() {
         let Some(printed) = date_command("+%Y-%m-%dT%H:%M:%S%:z") else { return };
-        assert_eq!(iso_time(1_795_288_693), printed);
+        assert_eq!(format_local(1_795_288_693, ISO_FORMAT), printed);
     }
 }

@@ -18,7 +18,6 @@ pub mod erlperf;
 pub mod hyperfine;
 pub mod node;
 pub mod r;
-pub mod run_js;
 pub mod scatter;
 
 pub use console::DropInConsole;
@@ -30,7 +29,7 @@ type RunTool = fn(&[String], &mut DropInConsole<'_>) -> Result<i32>;
 
 /// The emulated tools, each under the name of the original tool.
 const TOOLS: &[(&str, RunTool)] = &[
-    ("run.js", run_js::run),
+    ("run.js", node::run),
     ("compare.js", compare::run_js),
     ("scatter.js", scatter::run_js),
     ("calibrate-n.js", calibrate_n::run),

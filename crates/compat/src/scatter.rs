@@ -26,7 +26,7 @@ use speedwell_formats::node_csv::{self, ScatterFrame};
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 use speedwell_plot::{ChartAxis, ChartPoint, LineChart, PointSeries};
 use speedwell_stats::describe::{mean, median};
-use speedwell_stats::effect::{EffectMagnitude, cliffs_delta, eta_squared};
+use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::interval::{mean_t, median_binomial};
 
 const SCRIPT: RScript = RScript {
@@ -102,10 +102,9 @@ impl ScatterStudy {
             axes.any(|axis| std::ptr::eq(axis, column))
         };
         let texts_of = |column: &TextColumn| RTexts::parse(column.texts.iter().cloned().collect());
-        let (x, categories) = (
-            texts_of(x_column),
-            category_column.map_or_else(|| RTexts::parse(vec![String::new()]), texts_of),
-        );
+        let x = texts_of(x_column);
+        let categories =
+            category_column.map_or_else(|| RTexts::parse(vec![String::new()]), texts_of);
         let mut points: Vec<ScatterPoint> = rates.into_iter().map(ScatterPoint::new).collect();
         points.sort_by(|a, b| {
             let by_x = x.compare_at(a.x, b.x, collation);
@@ -130,12 +129,18 @@ impl ScatterStudy {
     /// Returns the steps between neighbors on the x axis within each category. The categories are in
     /// the order in which they first appear.
     fn steps(&self) -> Vec<ScatterStep<'_>> {
+        let lines = self.lines();
+        let pairs = lines.values().flat_map(|line| line.windows(2));
+        pairs.map(|pair| ScatterStep { from: pair[0], to: pair[1] }).collect()
+    }
+
+    /// Returns the points of each category.
+    fn lines(&self) -> IndexMap<usize, Vec<&ScatterPoint>> {
         let mut lines: IndexMap<usize, Vec<&ScatterPoint>> = IndexMap::new();
         for point in &self.points {
             lines.entry(point.category).or_default().push(point);
         }
-        let pairs = lines.values().flat_map(|line| line.windows(2));
-        pairs.map(|pair| ScatterStep { from: pair[0], to: pair[1] }).collect()
+        lines
     }
 
     /// Returns the columns on the left of the table: x axis, and category if there is one.
@@ -185,18 +190,14 @@ impl ScatterStudy {
             Some(_) if log2 => ChartAxis::log2(&self.x_axis),
             Some(_) => ChartAxis::linear(&self.x_axis),
         };
-        let mut lines: IndexMap<usize, Vec<ChartPoint>> = IndexMap::new();
-        for point in &self.points {
+        let chart_point = |point: &ScatterPoint| {
             let x = numbers.map_or(point.x as f64, |numbers| numbers[point.x]);
-            let mean = point.mean;
-            lines.entry(point.category).or_default().push(match point.half_width {
-                Some(half) => ChartPoint::with_interval(x, mean, mean - half, mean + half),
-                None => ChartPoint::new(x, mean),
-            });
-        }
-        let series = lines.into_iter().map(|(category, points)| PointSeries {
+            let end = |sign: f64| point.half_width.map(|half| point.mean + sign * half);
+            ChartPoint { x, y: point.mean, low: end(-1.0), high: end(1.0) }
+        };
+        let series = self.lines().into_iter().map(|(category, points)| PointSeries {
             name: self.categories.texts[category].clone(),
-            points,
+            points: points.into_iter().map(chart_point).collect(),
             colour: None,
         });
         AnyChart::Line(LineChart {
@@ -238,14 +239,10 @@ fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a TextColumn
 }
 
 /// Computes the fraction of the variance within points that `column` explains (eta squared).
-fn explained_variance(
-    point_codes: &[PointCodes],
-    column: &TextColumn,
-    rates: &[f64],
-) -> Option<f64> {
+fn explained_variance(codes: &[PointCodes], column: &TextColumn, rates: &[f64]) -> Option<f64> {
     let mut points: IndexMap<PointCodes, IndexMap<usize, Vec<f64>>> = IndexMap::new();
-    for ((&codes, &code), &rate) in point_codes.iter().zip(&column.codes).zip(rates) {
-        let groups = points.entry(codes).or_default();
+    for ((&point, &code), &rate) in codes.iter().zip(&column.codes).zip(rates) {
+        let groups = points.entry(point).or_default();
         groups.entry(code).or_default().push(rate);
     }
     let groups = points.into_values().map(|groups| groups.into_values().collect());
@@ -371,11 +368,8 @@ impl ScatterPrinter<'_> {
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(frame) => {
-                    frame.push(
-                        &run.case.benchmark,
-                        values.iter().map(|(_, value)| value.plain()),
-                        measured.rate,
-                    );
+                    let texts = values.iter().map(|(_, value)| value.plain());
+                    frame.push(&run.case.benchmark, texts, measured.rate);
                 }
             }
         }
@@ -388,20 +382,18 @@ impl ScatterPrinter<'_> {
     fn in_columns(&mut self, run: &Run) -> Result<Option<Vec<(String, ParameterValue)>>> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {
-            self.parameters = Some(values.iter().map(|(name, _)| name.clone()).collect());
+            let names = values.iter().map(|(name, _)| name);
+            self.parameters = Some(names.clone().cloned().collect());
             match &mut self.collected {
                 None => {
                     let header = node_csv::format_scatter_header(values);
                     self.driver.out.write_all(header.as_bytes())?;
                 }
-                Some(frame) => {
-                    frame.columns = values.iter().map(|(name, _)| TextColumn::new(name)).collect();
-                }
+                Some(frame) => frame.columns = names.map(TextColumn::new).collect(),
             }
             return Ok(Some(values.clone()));
         };
-        let value_of =
-            |name: &String| run.case.value(name).map(|value| (name.clone(), value.clone()));
+        let value_of = |name: &String| Some((name.clone(), run.case.value(name)?.clone()));
         let ordered: Option<Vec<_>> = parameters.iter().map(value_of).collect();
         if ordered.is_none() || parameters.len() != values.len() {
             let case = run.case.id();
@@ -422,8 +414,7 @@ impl ScatterPrinter<'_> {
     ) -> Result<()> {
         let frame = self.collected.take().unwrap_or_default();
         if frame.rates.is_empty() {
-            self.driver.report_no_results()?;
-            return Ok(());
+            return Ok(self.driver.report_no_results()?);
         }
         let category = arguments.value("category");
         let study = ScatterStudy::pool_rows(&frame, x_axis, category, collation)?;
@@ -443,14 +434,10 @@ impl SessionObserver for ScatterPrinter<'_> {
     }
 }
 
-/// Text that is shown instead of an undefined number.
-const MISSING_TEXT: &str = "NA";
-
 /// Formats the whole analysis.
 fn analysis_text(study: &ScatterStudy, chart: bool) -> String {
     let steps = study.steps();
-    let mut text = format_aggregated(&study.aggregated);
-    text.push_str(&summary_table(study));
+    let mut text = format_aggregated(&study.aggregated) + &summary_table(study);
     if !steps.is_empty() {
         text.push_str(&changes_table(study, &steps));
     }
@@ -544,11 +531,8 @@ fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
             format_optional(step.cliffs_delta(), |delta| magnitude_word(delta).to_owned())
         }),
     ]);
-    format!(
-        "\nFrom one value of {} to the next, by the Mann-Whitney test:\n\n{}",
-        study.x_axis,
-        print::format_data_frame(&[], &columns, usize::MAX)
-    )
+    let (axis, table) = (&study.x_axis, print::format_data_frame(&[], &columns, usize::MAX));
+    format!("\nFrom one value of {axis} to the next, by the Mann-Whitney test:\n\n{table}")
 }
 
 /// Draws every mean rate with its 95 % interval, on a scale from 0.
@@ -564,7 +548,7 @@ fn means_chart(study: &ScatterStudy) -> String {
 }
 
 fn format_optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| MISSING_TEXT.to_owned(), text)
+    value.map_or_else(|| "NA".to_owned(), text)
 }
 
 /// Formats a rate with at least four digits: a rate below 1,000 has three decimals.
@@ -577,12 +561,14 @@ fn format_p_value(p: f64) -> String {
     if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
+/// Returns the word for a delta of either sign (Romano et al., Florida Association of Institutional
+/// Research, 2006).
 fn magnitude_word(cliffs_delta: f64) -> &'static str {
-    match EffectMagnitude::of_delta(cliffs_delta) {
-        EffectMagnitude::Negligible => "negligible",
-        EffectMagnitude::Small => "small",
-        EffectMagnitude::Medium => "medium",
-        EffectMagnitude::Large => "large",
+    match cliffs_delta.abs() {
+        size if size < 0.147 => "negligible",
+        size if size < 0.33 => "small",
+        size if size < 0.474 => "medium",
+        _ => "large",
     }
 }
 
@@ -632,6 +618,11 @@ mod tests {
     fn an_unknown_column_is_answered_with_the_known_ones() {
         let error = pool("size", None).err().unwrap();
         assert_eq!(error.to_string(), "unknown column 'size'; the file has n, len, kind");
+    }
+
+    #[test]
+    fn an_effect_has_a_word_whatever_its_sign() {
+        assert_eq!([0.1, -0.4, 0.5].map(magnitude_word), ["negligible", "medium", "large"]);
     }
 
     fn golden(name: &str) -> String {

@@ -67,8 +67,8 @@ pub fn read(file: &InputFile<'_>, remarks: &mut Vec<String>) -> Result<Vec<Sessi
         reading.parse_line(line.strip_suffix('\r').unwrap_or(line));
     }
     reading.end_package(None);
-    let mut imported =
-        SessionBuilder { environment: reading.environment, ..SessionBuilder::default() };
+    let mut imported = SessionBuilder::default();
+    imported.environment = reading.environment;
     remarks.extend(reading.skipped.warning());
     remarks.extend(reading.remarks);
     add_entries(reading.entries, &reading.directions, &mut imported, remarks);

@@ -2,9 +2,8 @@
 //! labels. Uses as many ticks as possible without overlapping labels. Also lays out the names of
 //! categories.
 
-use crate::ChartAxis;
-use crate::axis::{AxisExtent, AxisMapping, AxisTick};
-use crate::svg::{AXIS, GRID, INK, MUTED, PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::axis::{AxisMapping, AxisTick, ShownAxis};
+use crate::svg::{AXIS, GRID, INK, MUTED, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
 pub(crate) const TICK_PX: f64 = 12.0;
@@ -34,13 +33,9 @@ pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> 
     fit_ticks(mapping, max_ticks, |label| reserved_width(label, size_px) + 8.0)
 }
 
-/// Returns as many ticks as possible, up to about `max_ticks`. Each label needs `label_px` along
+/// Returns as many ticks as possible, up to about `limit`. Each label needs `label_px` along
 /// the axis.
-fn fit_ticks(
-    mapping: &AxisMapping,
-    max_ticks: usize,
-    label_px: impl Fn(&str) -> f64,
-) -> Vec<AxisTick> {
+fn fit_ticks(mapping: &AxisMapping, limit: usize, label_px: impl Fn(&str) -> f64) -> Vec<AxisTick> {
     let are_apart = |ticks: &Vec<AxisTick>| {
         let written: Vec<&AxisTick> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
         written.windows(2).all(|pair| {
@@ -48,8 +43,7 @@ fn fit_ticks(
             (mapping.pixel_at(pair[1].value) - mapping.pixel_at(pair[0].value)).abs() >= needed
         })
     };
-    let fitting =
-        (1..=max_ticks).rev().map(|target_count| mapping.ticks(target_count)).find(are_apart);
+    let fitting = (1..=limit).rev().map(|target_count| mapping.ticks(target_count)).find(are_apart);
     fitting.unwrap_or_else(|| mapping.ticks(1).into_iter().take(1).collect())
 }
 
@@ -90,8 +84,7 @@ pub(crate) fn draw_left_axis(
     svg.start_group("y-ticks").end_with(|svg| {
         for tick in &ticks {
             let y = mapping.pixel_at(tick.value) + TICK_PX * CAP_HEIGHT / 2.0;
-            let text = TextLine::at(&tick.label, plot.left - TICK_GAP, y, TICK_PX);
-            svg.write_text(&text.with_anchor(TextAnchor::End).with_color(MUTED));
+            svg.write_text(&tick.label, (plot.left - TICK_GAP, y), TICK_PX, TextAnchor::End, MUTED);
         }
     });
     draw_left_label(svg, sheet, label);
@@ -100,9 +93,9 @@ pub(crate) fn draw_left_axis(
 /// Draws the label of a left axis at the top of the sheet, horizontally so that it is easy to read.
 pub(crate) fn draw_left_label(svg: &mut SvgWriter, sheet: PixelRect, label: &str) {
     let label = truncate_end(label, sheet.width(), AXIS_LABEL_PX);
-    let (x, y) = (sheet.left, sheet.top + TOP_BASELINE);
+    let at = (sheet.left, sheet.top + TOP_BASELINE);
     svg.start_group("y-label")
-        .end_with(|svg| svg.write_text(&TextLine::at(&label, x, y, AXIS_LABEL_PX)));
+        .end_with(|svg| svg.write_text(&label, at, AXIS_LABEL_PX, TextAnchor::Start, INK));
 }
 
 /// Draws grid lines. `ends_at` returns both ends of the line at a value.
@@ -110,7 +103,7 @@ fn draw_grid(svg: &mut SvgWriter, ticks: &[AxisTick], ends_at: impl Fn(f64) -> [
     svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
         for tick in ticks {
             let [from, to] = ends_at(tick.value);
-            let line = svg.start_line(from, to);
+            let line = svg.start_line("", from, to);
             let is_minor = tick.label.is_empty();
             let line = if is_minor { line.set_number("stroke-width", 0.5) } else { line };
             line.end_empty();
@@ -135,12 +128,9 @@ pub(crate) fn draw_bottom_axis(
     let write_labels = |svg: &mut SvgWriter, baseline: f64| {
         for tick in &ticks {
             let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
-            let x = mapping
-                .pixel_at(tick.value)
-                .min(sheet.right - half_width)
-                .max(sheet.left + half_width);
-            let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
-            svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
+            let x = mapping.pixel_at(tick.value);
+            let x = x.min(sheet.right - half_width).max(sheet.left + half_width);
+            svg.write_text(&tick.label, (x, baseline), TICK_PX, TextAnchor::Middle, MUTED);
         }
     };
     svg.start_group("x-ticks").end_with(|svg| {
@@ -156,14 +146,14 @@ pub(crate) fn draw_bottom_axis(
 pub(crate) fn draw_bottom_label(svg: &mut SvgWriter, plot: PixelRect, bottom: f64, label: &str) {
     let label = truncate_end(label, plot.width(), AXIS_LABEL_PX);
     svg.start_group("x-label").end_with(|svg| {
-        let text = TextLine::at(&label, plot.middle_x(), bottom - 3.0, AXIS_LABEL_PX);
-        svg.write_text(&text.with_anchor(TextAnchor::Middle));
+        let at = (plot.middle_x(), bottom - 3.0);
+        svg.write_text(&label, at, AXIS_LABEL_PX, TextAnchor::Middle, INK);
     });
 }
 
 /// Draws the base line of a plot, for example the line at which bars start.
 pub(crate) fn draw_base_line(svg: &mut SvgWriter, from: (f64, f64), to: (f64, f64)) {
-    svg.start_line(from, to).set_text("class", "base").set_text("stroke", AXIS).end_empty();
+    svg.start_line("base", from, to).set_text("stroke", AXIS).end_empty();
 }
 
 /// The area of the data, with the mappings of both axes.
@@ -199,11 +189,7 @@ const MAX_SLANTED_SHIFT: f64 = 0.14;
 
 impl PointPlane {
     /// Lays out the axes in `sheet`. `x` and `y` are each an axis with the extent to show.
-    pub fn lay_out(
-        sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
-        y: (&ChartAxis, AxisExtent),
-    ) -> Self {
+    pub fn lay_out(sheet: PixelRect, x: ShownAxis<'_>, y: ShownAxis<'_>) -> Self {
         let top = sheet.top + top_strip_height(&y.0.label);
         let draft = AxisMapping::new(y.0, y.1, sheet.bottom - bottom_height(&x.0.label), top);
         // The lengths of the axes depend on each other. A single draft of the left labels is
@@ -215,10 +201,8 @@ impl PointPlane {
             left += aside;
             labels
         });
-        let below = match &names {
-            None => bottom_height(&x.0.label),
-            Some(names) => names.tallest_px() + 10.0 + bottom_label_height(&x.0.label),
-        };
+        let names_px = names.as_ref().map(|names| names.tallest_px() + 10.0);
+        let below = names_px.unwrap_or(TICK_GAP + TICK_PX) + bottom_label_height(&x.0.label);
         let rect = PixelRect::new(left, top, right, sheet.bottom - below);
         let area = PlotArea {
             rect,
@@ -244,7 +228,7 @@ impl PointPlane {
         // Draw a line at zero if the axis continues below zero.
         let zero = y.pixel_at(0.0);
         if y.contains_value(0.0) && zero < bottom - 1.0 {
-            svg.start_line((left, zero), (right, zero)).set_text("stroke", AXIS).end_empty();
+            svg.start_line("", (left, zero), (right, zero)).set_text("stroke", AXIS).end_empty();
         }
     }
 }
@@ -294,8 +278,7 @@ impl CategoryLabels {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
         let smaller = [11.0, 10.0, MIN_LABEL_PX].into_iter().filter(|size| *size < largest);
         let complete = std::iter::once(largest).chain(smaller).find_map(|size_px| {
-            let blocks = complete_column(labels, band_px, max_width, size_px)?;
-            Some((size_px, blocks))
+            Some((size_px, complete_column(labels, band_px, max_width, size_px)?))
         });
         let (size_px, blocks) = complete.unwrap_or_else(|| {
             let size_px = largest.min(10.0);
@@ -376,10 +359,8 @@ impl CategoryLabels {
                     continue;
                 }
                 for line in &block.lines {
-                    let y = top + self.size_px * 0.7;
-                    let text = TextLine::at(&line.text, x + 4.0, y, self.size_px)
-                        .with_anchor(TextAnchor::End);
-                    svg.write_text(&TextLine { rotation_degrees: -45.0, ..text });
+                    let (at, anchor) = ((x + 4.0, top + self.size_px * 0.7), TextAnchor::End);
+                    svg.write_rotated_text(&line.text, at, self.size_px, anchor, INK, -45.0);
                 }
             }
         });
@@ -397,8 +378,7 @@ impl CategoryLabels {
             let baseline = middle + self.size_px * CAP_HEIGHT / 2.0;
             // The first line of a label is the name. The other lines describe it.
             let colour = if line.source == 0 { INK } else { MUTED };
-            let text = TextLine::at(&line.text, x, baseline, self.size_px);
-            svg.write_text(&text.with_anchor(anchor).with_color(colour));
+            svg.write_text(&line.text, (x, baseline), self.size_px, anchor, colour);
         }
     }
 }

@@ -11,10 +11,10 @@ use crate::axes::{
     CategoryLabels, bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis,
     left_gutter_width, top_strip_height, wanted_height,
 };
-use crate::axis::{AxisExtent, AxisMapping};
+use crate::axis::{AxisExtent, AxisMapping, ShownAxis};
 use crate::sheet::{LegendKey, LegendSwatch};
 use crate::style::SeriesStyle;
-use crate::svg::{GRID, MUTED, PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::svg::{GRID, MUTED, PixelRect, SvgWriter, TextAnchor};
 use crate::text::CAP_HEIGHT;
 
 /// Fraction of a band that marks may fill. The rest separates neighboring bands.
@@ -42,14 +42,11 @@ pub(crate) struct BandData<'a> {
 }
 
 impl<'a> BandData<'a> {
-    /// Assigns slots to the series of all `categories`, in order of first appearance. A category
+    /// Assigns slots to the series of all `groups`, in order of first appearance. A group
     /// has a label and the names of its series.
-    pub fn new(
-        axis: &ChartAxis,
-        categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
-    ) -> Self {
+    pub fn new(axis: &ChartAxis, groups: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Self {
         let (mut labels, mut series, mut slots) = (Vec::new(), Vec::new(), Vec::new());
-        for (label, names) in categories {
+        for (label, names) in groups {
             let mut band_slots = Vec::new();
             for (index, name) in names.iter().enumerate() {
                 let preceding = names[..index].iter().filter(|other| *other == name).count();
@@ -174,7 +171,7 @@ impl BandPlot<'_> {
         svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
             for band in 1..self.data.labels.len() {
                 let y = self.plot.top + band as f64 * self.band_px();
-                svg.start_line((self.sheet.left, y), (self.plot.right, y)).end_empty();
+                svg.start_line("", (self.sheet.left, y), (self.plot.right, y)).end_empty();
             }
         });
     }
@@ -183,18 +180,16 @@ impl BandPlot<'_> {
     pub fn draw_no_data(&self, svg: &mut SvgWriter, band: usize) {
         const SIZE_PX: f64 = 11.0;
         let middle = self.band_middle(band);
-        let text = match self.labels {
+        let (at, anchor) = match self.labels {
             BandLabels::Below(_) if self.band_px() > 60.0 => {
-                TextLine::at("no data", middle, self.plot.bottom - 8.0, SIZE_PX)
-                    .with_anchor(TextAnchor::Middle)
+                ((middle, self.plot.bottom - 8.0), TextAnchor::Middle)
             }
             BandLabels::Beside(_) if self.band_px() > 14.0 => {
-                let baseline = middle + SIZE_PX * CAP_HEIGHT / 2.0;
-                TextLine::at("no data", self.plot.left + 8.0, baseline, SIZE_PX)
+                ((self.plot.left + 8.0, middle + SIZE_PX * CAP_HEIGHT / 2.0), TextAnchor::Start)
             }
             _ => return,
         };
-        svg.write_text(&text.with_color(MUTED));
+        svg.write_text("no data", at, SIZE_PX, anchor, MUTED);
     }
 
     /// Width of a mark in pixels, across the value direction.
@@ -273,7 +268,7 @@ impl RowPlot {
     /// Lays out a row per label in `sheet`.
     pub fn lay_out(
         sheet: PixelRect,
-        (axis, extent): (&ChartAxis, AxisExtent),
+        (axis, extent): ShownAxis<'_>,
         labels: &[&str],
         margins: RowMargins,
     ) -> Self {
@@ -291,9 +286,10 @@ impl RowPlot {
     }
 
     /// Moves the right end of the rows to the pixel `right`.
-    pub fn with_right(self, right: f64) -> Self {
-        let plot = PixelRect::new(self.plot.left, self.plot.top, right, self.plot.bottom);
-        Self { plot, x: self.x.with_end(plot.right), ..self }
+    pub fn with_right(mut self, right: f64) -> Self {
+        self.plot = PixelRect::new(self.plot.left, self.plot.top, right, self.plot.bottom);
+        self.x.to_px = self.plot.right;
+        self
     }
 
     /// Pixel at a fraction of the height of a row.

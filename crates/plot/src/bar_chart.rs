@@ -51,8 +51,7 @@ pub struct ChartBar {
 impl BarChart {
     fn bands(&self) -> BandData<'_> {
         let categories = self.categories.iter().map(|category| {
-            let names = category.bars.iter().map(|bar| bar.name.as_str());
-            (category.label.as_str(), names.collect())
+            (&*category.label, category.bars.iter().map(|bar| &*bar.name).collect())
         });
         BandData::new(&self.value_axis, categories)
     }
@@ -61,7 +60,7 @@ impl BarChart {
         self.categories.iter().flat_map(|category| &category.bars)
     }
 
-    fn scale(&self) -> &AxisScale {
+    fn scale(&self) -> AxisScale {
         self.value_axis.value_scale()
     }
 
@@ -86,12 +85,9 @@ impl SheetContent for BarChart {
     }
 
     fn summary(&self) -> String {
-        format!(
-            "Bar chart of {} in {}: {}.",
-            format_count(self.bars().count(), "bar", "s"),
-            format_count(self.categories.len(), "group", "s"),
-            join_names(&self.bands().labels),
-        )
+        let bars = format_count(self.bars().count(), "bar", "s");
+        let groups = format_count(self.categories.len(), "group", "s");
+        format!("Bar chart of {bars} in {groups}: {}.", join_names(&self.bands().labels))
     }
 
     fn is_empty(&self) -> bool {
@@ -195,8 +191,7 @@ pub struct BoxSeries {
 impl BoxChart {
     fn bands(&self) -> BandData<'_> {
         let categories = self.categories.iter().map(|category| {
-            let names = category.boxes.iter().map(|series| series.name.as_str());
-            (category.label.as_str(), names.collect())
+            (&*category.label, category.boxes.iter().map(|series| &*series.name).collect())
         });
         BandData::new(&self.value_axis, categories)
     }
@@ -209,7 +204,7 @@ impl BoxChart {
         self.boxes().flat_map(|series| series.values.iter().copied())
     }
 
-    fn scale(&self) -> &AxisScale {
+    fn scale(&self) -> AxisScale {
         self.value_axis.value_scale()
     }
 
@@ -232,13 +227,11 @@ impl SheetContent for BoxChart {
     }
 
     fn summary(&self) -> String {
-        format!(
-            "Box plot of {} in {} ({}): {}.",
-            format_count(self.boxes().count(), "box", "es"),
-            format_count(self.categories.len(), "group", "s"),
-            format_count(self.count_shown(), "value", "s"),
-            join_names(&self.bands().labels),
-        )
+        let boxes = format_count(self.boxes().count(), "box", "es");
+        let groups = format_count(self.categories.len(), "group", "s");
+        let values = format_count(self.count_shown(), "value", "s");
+        let labels = join_names(&self.bands().labels);
+        format!("Box plot of {boxes} in {groups} ({values}): {labels}.")
     }
 
     fn is_empty(&self) -> bool {
@@ -289,7 +282,7 @@ impl<'a> BoxMark<'a> {
     /// Summarizes the values of a series; `None` if `scale` can show none of them.
     fn new(
         plot: &'a BandPlot<'a>,
-        (scale, series): (&AxisScale, &'a BoxSeries),
+        (scale, series): (AxisScale, &'a BoxSeries),
         (slot, middle): (usize, f64),
     ) -> Option<Self> {
         let mut sorted = series.values.clone();
@@ -310,8 +303,7 @@ impl<'a> BoxMark<'a> {
             self.draw_points(svg);
             let [start, end] = self.ends_across(self.half_px, self.tukey.center);
             let width = if self.half_px > 5.0 { 2.5 } else { 1.5 };
-            let line = svg.start_line(start, end).set_text("class", "median");
-            line.set_number("stroke-width", width).end_empty();
+            svg.start_line("median", start, end).set_number("stroke-width", width).end_empty();
         });
     }
 
@@ -326,9 +318,9 @@ impl<'a> BoxMark<'a> {
             [(tukey.low_quartile, tukey.low_whisker), (tukey.high_quartile, tukey.high_whisker)];
         for (from, to) in arms {
             let [from, to_middle] = [from, to].map(|value| self.plot.point(self.middle, value));
-            svg.start_line(from, to_middle).set_text("class", "whisker").end_empty();
+            svg.start_line("whisker", from, to_middle).end_empty();
             let [start, end] = self.ends_across(self.half_px * 0.4, to);
-            svg.start_line(start, end).set_text("class", "cap").end_empty();
+            svg.start_line("cap", start, end).end_empty();
         }
     }
 
@@ -336,13 +328,10 @@ impl<'a> BoxMark<'a> {
         let tukey = &self.tukey;
         let across = (self.middle - self.half_px, self.middle + self.half_px);
         let rect = self.plot.rect(across, (tukey.low_quartile, tukey.high_quartile));
-        let tooltip = format!(
-            "{}{}\nwhiskers {}\nn = {}",
-            format_owner(&[category, self.name]),
-            tukey.describe_box(),
-            format_range(tukey.low_whisker, tukey.high_whisker),
-            self.sorted.len(),
-        );
+        let (owner, quartiles) = (format_owner(&[category, self.name]), tukey.describe_box());
+        let whiskers = format_range(tukey.low_whisker, tukey.high_whisker);
+        let count = self.sorted.len();
+        let tooltip = format!("{owner}{quartiles}\nwhiskers {whiskers}\nn = {count}");
         svg.start_rect("box", rect)
             .set_text("fill", &pale_fill(self.style))
             .end_with_tooltip(&tooltip);

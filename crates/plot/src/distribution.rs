@@ -2,7 +2,7 @@
 //! bins of a histogram.
 
 use crate::AxisScale;
-use crate::axis::{AxisExtent, ScaleProjection};
+use crate::axis::AxisExtent;
 use crate::format::{format_figure, format_range};
 
 // The statistics of a box plot (J. W. Tukey, "Exploratory Data Analysis", 1977).
@@ -31,21 +31,14 @@ impl TukeyStats {
         let fence_distance = 1.5 * (high_quartile - low_quartile);
         let low_fence = low_quartile - fence_distance;
         let high_fence = high_quartile + fence_distance;
-        let low_whisker = sorted.iter().copied().find(|value| *value >= low_fence).unwrap_or(first);
-        let high_whisker =
-            sorted.iter().rev().copied().find(|value| *value <= high_fence).unwrap_or(last);
+        let low_end = sorted.iter().copied().find(|value| *value >= low_fence).unwrap_or(first);
+        let high_end = sorted.iter().rev().copied().find(|value| *value <= high_fence);
         // A quartile may lie between two values. If the outer value is beyond the fence, the
         // whisker would end inside the box, so it ends at the quartile instead.
-        let (low_whisker, high_whisker) =
-            (low_whisker.min(low_quartile), high_whisker.max(high_quartile));
-        Some(Self {
-            low_whisker,
-            low_quartile,
-            median,
-            center: median,
-            high_quartile,
-            high_whisker,
-        })
+        let low_whisker = low_end.min(low_quartile);
+        let high_whisker = high_end.unwrap_or(last).max(high_quartile);
+        let center = median;
+        Some(Self { low_whisker, low_quartile, median, center, high_quartile, high_whisker })
     }
 
     /// Moves the line across the box to `center`, if given.
@@ -108,9 +101,7 @@ pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
 /// Returns, for each value, how many values differ from it by at most a tenth of the range,
 /// including the value itself.
 fn densities(sorted: &[f64]) -> Vec<f64> {
-    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
-        return Vec::new();
-    };
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
     // Halve both ends before the subtraction, because the range of finite numbers may overflow.
     let distance = (last / 2.0 - first / 2.0) * 0.2;
     let (mut from, mut to) = (0, 0);
@@ -160,7 +151,7 @@ pub(crate) fn total_count(values: &[CountedValue]) -> u64 {
 /// The edges of the bins in projected space, in which a logarithmic axis has the logarithms of its
 /// values.
 pub(crate) struct HistogramBins {
-    projection: ScaleProjection,
+    projection: AxisScale,
     first: f64,
     width: f64,
     count: usize,
@@ -170,7 +161,7 @@ impl HistogramBins {
     /// Chooses common bins for several series. The axis must be able to show every value. `None` if
     /// there are no values.
     pub fn of_series<'v>(
-        projection: ScaleProjection,
+        projection: AxisScale,
         series: impl IntoIterator<Item = &'v Vec<CountedValue>>,
     ) -> Option<Self> {
         let project = |values: &Vec<CountedValue>| -> Vec<CountedValue> {
@@ -181,8 +172,7 @@ impl HistogramBins {
             projected.sort_by(|one, other| one.value.total_cmp(&other.value));
             projected
         };
-        let series: Vec<Vec<CountedValue>> =
-            series.into_iter().map(project).filter(|s| !s.is_empty()).collect();
+        let series: Vec<_> = series.into_iter().map(project).filter(|s| !s.is_empty()).collect();
         let low = series.iter().map(|values| values[0].value).min_by(f64::total_cmp)?;
         let high =
             series.iter().map(|values| values[values.len() - 1].value).max_by(f64::total_cmp)?;
@@ -199,10 +189,10 @@ impl HistogramBins {
     }
 
     /// Creates one bin around a single value.
-    fn single_bin(projection: ScaleProjection, value: f64) -> Self {
+    fn single_bin(projection: AxisScale, value: f64) -> Self {
         let width = match projection {
-            ScaleProjection::Linear if value == 0.0 => 1.0,
-            ScaleProjection::Linear => value.abs() * 0.02,
+            AxisScale::Linear if value == 0.0 => 1.0,
+            AxisScale::Linear => value.abs() * 0.02,
             _ => 0.1,
         };
         Self { projection, first: value - width / 2.0, width, count: 1 }
@@ -212,9 +202,7 @@ impl HistogramBins {
     pub fn bin_counts(&self, values: &[CountedValue]) -> Vec<u64> {
         let mut counts = vec![0; self.count];
         for counted in values {
-            let Some(value) = self.projection.project(counted.value) else {
-                continue;
-            };
+            let Some(value) = self.projection.project(counted.value) else { continue };
             // The cast saturates at zero, as needed for a value on the first edge.
             let bin = ((value - self.first) / self.width).floor() as usize;
             counts[bin.min(self.count - 1)] += counted.count;
@@ -228,9 +216,9 @@ impl HistogramBins {
     }
 
     /// Extent of the axis that the bins cover, with some padding.
-    pub fn extent(&self, scale: &AxisScale) -> Option<AxisExtent> {
+    pub fn extent(&self) -> Option<AxisExtent> {
         let (low, high) = (self.bin_ends(0).0, self.bin_ends(self.count - 1).1);
-        AxisExtent::of_values(scale, [low, high]).map(|extent| extent.padded_across(0.02))
+        AxisExtent::of_values(self.projection, [low, high]).map(|extent| extent.padded_across(0.02))
     }
 }
 
@@ -255,8 +243,8 @@ fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that the edges of the bins are round
 /// values. Leaves the width on a logarithmic axis unchanged: no width gives round edges there.
-fn round_width(width: f64, projection: ScaleProjection) -> f64 {
-    if projection != ScaleProjection::Linear {
+fn round_width(width: f64, projection: AxisScale) -> f64 {
+    if projection != AxisScale::Linear {
         return width;
     }
     let magnitude = 10.0_f64.powi(width.log10().floor() as i32);
@@ -327,7 +315,7 @@ mod tests {
     }
 
     fn linear(values: &[f64]) -> HistogramBins {
-        HistogramBins::of_series(ScaleProjection::Linear, &[counted_once(values)]).unwrap()
+        HistogramBins::of_series(AxisScale::Linear, &[counted_once(values)]).unwrap()
     }
 
     #[test]
@@ -359,8 +347,7 @@ mod tests {
             counted.map(|(value, count)| CountedValue { value, count }).to_vec();
         let (one, other) = (
             linear(&each),
-            HistogramBins::of_series(ScaleProjection::Linear, std::slice::from_ref(&counted))
-                .unwrap(),
+            HistogramBins::of_series(AxisScale::Linear, std::slice::from_ref(&counted)).unwrap(),
         );
         assert_eq!((one.first, one.width), (other.first, other.width));
         assert_eq!(one.bin_counts(&counted_once(&each)), other.bin_counts(&counted));
@@ -378,8 +365,7 @@ mod tests {
     #[test]
     fn bins_of_a_logarithmic_axis_have_equal_ratios() {
         let values: Vec<f64> = (0..100).map(|at| 1.1_f64.powi(at)).collect();
-        let bins =
-            HistogramBins::of_series(ScaleProjection::Log10, &[counted_once(&values)]).unwrap();
+        let bins = HistogramBins::of_series(AxisScale::Log10, &[counted_once(&values)]).unwrap();
         let ratio = |bin| bins.bin_ends(bin).1 / bins.bin_ends(bin).0;
         assert!((ratio(0) - ratio(bins.count - 1)).abs() < 1e-9);
     }

@@ -6,7 +6,7 @@
 use crate::format::format_count;
 use crate::sheet::{ChartHeader, ImageSize, LegendKey, LegendSwatch, SheetContent};
 use crate::style::SeriesStyle;
-use crate::svg::{INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextLine};
+use crate::svg::{INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
 use std::borrow::Cow;
 
@@ -83,11 +83,6 @@ impl FlameChart {
     fn typical_rows(&self) -> FlameRows<'_> {
         self.rows(f64::from(ImageSize::default().width_px))
     }
-
-    fn has_changes(&self) -> bool {
-        let is_change = |frame: &FlameFrame| matches!(frame.part, FrameColoring::Change(_));
-        self.frames.iter().any(is_change)
-    }
 }
 
 impl SheetContent for FlameChart {
@@ -96,7 +91,8 @@ impl SheetContent for FlameChart {
             LegendKey::new(name, LegendSwatch::Tint(SeriesStyle::of_series(colour)))
         };
         let kinds = self.kinds.iter().enumerate();
-        let legend = if self.has_changes() {
+        let is_change = |frame: &FlameFrame| matches!(frame.part, FrameColoring::Change(_));
+        let legend = if self.frames.iter().any(is_change) {
             vec![
                 key("costs more (outlined: only on this side)", MORE_COLOR),
                 key("costs less", LESS_COLOR),
@@ -110,16 +106,11 @@ impl SheetContent for FlameChart {
 
     fn summary(&self) -> String {
         let rows = self.typical_rows();
-        let widest = rows
-            .boxes
-            .iter()
-            .max_by(|a, b| a.width.total_cmp(&b.width))
-            .map_or("", |placed| placed.frame.name.as_str());
-        format!(
-            "Flame graph of {} in {}; the widest is {widest}.",
-            format_count(rows.boxes.len(), "box", "es"),
-            format_count(rows.depth, "row", "s"),
-        )
+        let widest = rows.boxes.iter().max_by(|a, b| a.width.total_cmp(&b.width));
+        let widest = widest.map_or("", |placed| &placed.frame.name);
+        let boxes = format_count(rows.boxes.len(), "box", "es");
+        let depth = format_count(rows.depth, "row", "s");
+        format!("Flame graph of {boxes} in {depth}; the widest is {widest}.")
     }
 
     fn is_empty(&self) -> bool {
@@ -151,8 +142,8 @@ fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
             .set_stroke(&outline_color(frame.part, placed.width), 0.5)
             .end_empty();
         if let Some(label) = label {
-            let text = TextLine::at(&label, x + PADDING_PX, y + 12.0, TEXT_PX);
-            svg.write_text(&text.with_color(text_color(frame.part)));
+            let at = (x + PADDING_PX, y + 12.0);
+            svg.write_text(&label, at, TEXT_PX, TextAnchor::Start, text_color(frame.part));
         }
     });
 }
@@ -185,10 +176,8 @@ fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
 
 /// Text color: muted for negligible changes.
 fn text_color(part: FrameColoring) -> &'static str {
-    match part {
-        FrameColoring::Change(change) if change.abs() < 0.01 => MUTED,
-        _ => INK,
-    }
+    let is_negligible = matches!(part, FrameColoring::Change(change) if change.abs() < 0.01);
+    if is_negligible { MUTED } else { INK }
 }
 
 // Layout: callers above callees, side by side in the given order.
@@ -227,15 +216,9 @@ impl<'a> FlameRows<'a> {
         rows
     }
 
-    fn place_row(
-        &mut self,
-        frames: &'a [FlameFrame],
-        mut left: f64,
-        row: usize,
-        px_per_weight: f64,
-    ) {
+    fn place_row(&mut self, frames: &'a [FlameFrame], mut left: f64, row: usize, scale: f64) {
         for frame in frames {
-            let width = frame.weight * px_per_weight;
+            let width = frame.weight * scale;
             // A frame with a weight of NaN cannot be drawn either.
             if width.is_nan() || width < MIN_BOX_PX {
                 self.too_narrow += usize::from(frame.weight > 0.0);
@@ -244,7 +227,7 @@ impl<'a> FlameRows<'a> {
             } else {
                 self.boxes.push(PlacedFrame { frame, left, width, row });
                 self.depth = self.depth.max(row + 1);
-                self.place_row(&frame.children, left, row + 1, px_per_weight);
+                self.place_row(&frame.children, left, row + 1, scale);
             }
             left += width.max(0.0);
         }
@@ -303,10 +286,7 @@ fn strip_scopes(name: &str) -> &str {
             _ => {}
         }
     }
-    match &name[start..] {
-        "" => name,
-        unscoped => unscoped,
-    }
+    if start == name.len() { name } else { &name[start..] }
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ use crate::format::{format_count, format_fixed, format_range, join_names};
 use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, omitted_note};
 use crate::style::VerdictMark;
 use crate::svg::{
-    AXIS, BAND, INK, MUTED, OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine,
-    format_decimal,
+    AXIS, BAND, INK, MUTED, OutputMedium, PixelRect, SvgWriter, TextAnchor, format_decimal,
 };
 use crate::text::{CAP_HEIGHT, reserved_width};
 use crate::{AxisScale, ChartAxis};
@@ -91,12 +90,9 @@ impl ForestChart {
 
     fn axis(&self) -> ChartAxis {
         let is_far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
-        let scale = if self.percent && self.finite_rows().any(is_far) {
-            AxisScale::Change
-        } else {
-            AxisScale::Linear
-        };
-        ChartAxis { label: self.x_label.clone(), scale }
+        let is_wide = self.percent && self.finite_rows().any(is_far);
+        let scale = if is_wide { AxisScale::Change } else { AxisScale::Linear };
+        ChartAxis { label: self.x_label.clone(), scale, names: Vec::new() }
     }
 
     /// Extent of the axis, from the lowest to the highest end of an interval. It reaches at most
@@ -105,7 +101,7 @@ impl ForestChart {
     /// includes the band and the reference line.
     fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
-        let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
+        let estimates = AxisExtent::of_values(scale, self.finite_rows().map(|row| row.estimate))?;
         let projected = |value: f64| estimates.projection.project(value);
         let half_width =
             |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
@@ -113,11 +109,8 @@ impl ForestChart {
         half_widths.sort_by(f64::total_cmp);
         let median = half_widths.get(half_widths.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
-        let ends = self
-            .finite_rows()
-            .flat_map(|row| [row.low, row.high])
-            .filter_map(projected)
-            .map(|end| end.clamp(lowest, highest));
+        let ends = self.finite_rows().flat_map(|row| [row.low, row.high]).filter_map(projected);
+        let ends = ends.map(|end| end.clamp(lowest, highest));
         let extent = ends.fold(estimates, AxisExtent::extended_to_projected);
         let band = self.band.into_iter().flat_map(|(low, high)| [low, high]);
         let extent = band.chain([self.reference]).fold(extent, AxisExtent::extended_to);
@@ -126,8 +119,7 @@ impl ForestChart {
 
     /// Number of decimals at which a typical interval has two significant digits.
     fn figure_decimals(&self) -> usize {
-        let mut widths: Vec<f64> =
-            self.finite_rows().map(|row| (row.high - row.low).abs()).collect();
+        let mut widths: Vec<_> = self.finite_rows().map(|row| (row.high - row.low).abs()).collect();
         widths.retain(|width| width.is_finite() && *width > 0.0);
         widths.sort_by(f64::total_cmp);
         let width = widths.get(widths.len() / 2).copied().unwrap_or(1.0);
@@ -146,8 +138,8 @@ impl ForestChart {
 
     fn draw_reference(&self, svg: &mut SvgWriter, x: &AxisMapping, (top, bottom): (f64, f64)) {
         let reference = x.pixel_at(self.reference);
-        let line = svg.start_line((reference, top), (reference, bottom));
-        line.set_text("class", "reference").set_stroke(AXIS, 1.5).end_empty();
+        let line = svg.start_line("reference", (reference, top), (reference, bottom));
+        line.set_stroke(AXIS, 1.5).end_empty();
     }
 
     /// Draws the column of numbers. If the rows are not tall enough, draws the numbers of only
@@ -157,13 +149,12 @@ impl ForestChart {
         let stride = (MIN_LABEL_PX / fitting_px).ceil().max(1.0) as usize;
         let size_px = fitting_px.max(MIN_LABEL_PX);
         svg.start_group("figures").end_with(|svg| {
-            let head = TextLine::at("estimate [interval]", right, rows.plot.top - 8.0, 11.0);
-            svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
+            let at = (right, rows.plot.top - 8.0);
+            svg.write_text("estimate [interval]", at, 11.0, TextAnchor::End, MUTED);
             for (index, figures) in figures.iter().enumerate().step_by(stride) {
                 let baseline = rows.row_y(index, 0.5) + size_px * CAP_HEIGHT / 2.0;
                 let colour = if self.rows[index].estimate.is_finite() { INK } else { MUTED };
-                let text = TextLine::at(figures, right, baseline, size_px);
-                svg.write_text(&text.with_anchor(TextAnchor::End).with_color(colour));
+                svg.write_text(figures, (right, baseline), size_px, TextAnchor::End, colour);
             }
         });
     }
@@ -184,11 +175,8 @@ impl SheetContent for ForestChart {
             format!("{rows} {}", mark.word())
         });
         let rows = format_count(self.rows.len(), "row", "s");
-        format!(
-            "Forest plot of {rows}: {}. Rows: {}.",
-            verdicts.join(", "),
-            join_names(&self.labels())
-        )
+        let labels = join_names(&self.labels());
+        format!("Forest plot of {rows}: {}. Rows: {labels}.", verdicts.join(", "))
     }
 
     fn is_empty(&self) -> bool {
@@ -247,13 +235,13 @@ fn draw_row(
         if row.has_interval() {
             let width = if row_px > 8.0 { 2.2 } else { 1.0 };
             let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
-            let line = svg.start_line((low, y), (high, y)).set_text("class", "interval");
+            let line = svg.start_line("interval", (low, y), (high, y));
             line.set_number("stroke-width", width).end_empty();
             for (end, at, direction) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
                 if x.contains_value(end) {
                     let half_px = radius * 0.7;
-                    let cap = svg.start_line((at, y - half_px), (at, y + half_px));
-                    cap.set_text("class", "cap").set_number("stroke-width", 1.4).end_empty();
+                    let cap = svg.start_line("cap", (at, y - half_px), (at, y + half_px));
+                    cap.set_number("stroke-width", 1.4).end_empty();
                 } else {
                     draw_arrow(svg, (at, y), direction, radius);
                 }
@@ -298,61 +286,44 @@ pub struct ForestStrips {
 }
 
 impl ForestChart {
-    /// Renders the plot in self-contained pieces of width `width_px`; `None` if there is nothing to
-    /// show. The table provides title, labels and numbers. The pieces contain no IDs.
-    pub fn render_strips(&self, width_px: u32) -> Option<ForestStrips> {
-        let draw_strip = |svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping| {
-            self.draw_background(svg, x);
-            draw_row(svg, row, x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
-        };
-        self.render_pieces(width_px, "", |_, _| {}, draw_strip)
-    }
-
-    /// Same as [`render_strips`](ForestChart::render_strips), but the output is only about a third
-    /// as long. The axis defines the common parts of all rows, with an ID that starts with `table`.
-    /// The page styles lines and marks by the classes `better`, `worse`, `same`, `unclear`,
-    /// `interval` and `estimate`.
-    pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
-        let define_background = |svg: &mut SvgWriter, x: &AxisMapping| {
-            svg.start_element("defs").end_with(|svg| {
-                let background = svg.start_element("g").set_text("id", BACKGROUND);
-                background.end_with(|svg| self.draw_background(svg, x));
-            });
-        };
-        self.render_pieces(width_px, table, define_background, draw_shared_strip)
-    }
-
-    /// Renders the axis, and one piece for each row with an estimate. In the drawing of the axis,
-    /// the output of `define` precedes the ticks.
-    fn render_pieces(
-        &self,
-        width_px: u32,
-        table: &str,
-        define: impl Fn(&mut SvgWriter, &AxisMapping),
-        draw_strip: impl Fn(&mut SvgWriter, &ForestRow, &AxisMapping),
-    ) -> Option<ForestStrips> {
+    /// Renders the plot in pieces of width `width_px`; `None` if there is nothing to show. The table
+    /// provides title, labels and numbers. Without the ID of the table, the pieces are
+    /// self-contained and contain no IDs. With the ID, the output is only about a third as long: the
+    /// axis defines the common parts of all rows, with an ID that starts with `table`, and the page
+    /// styles lines and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and
+    /// `estimate`.
+    pub fn render_strips(&self, width_px: u32, table: Option<&str>) -> Option<ForestStrips> {
         let width = f64::from(width_px);
         let ends = (STRIP_MARGIN, width - STRIP_MARGIN);
         let x = AxisMapping::new(&self.axis(), self.extent()?, ends.0, ends.1);
         let piece = |height: f64, content: &dyn Fn(&mut SvgWriter)| {
-            let medium = OutputMedium::Page(table.to_owned());
+            let medium = OutputMedium::Page(table.unwrap_or_default().to_owned());
             let attributes = [("aria-hidden", "true")];
             SvgWriter::write_document(medium, "strip", (width, height), &attributes, content)
         };
+        let draw_background = |svg: &mut SvgWriter| {
+            self.draw_band(svg, &x, (0.0, STRIP_PX));
+            self.draw_reference(svg, &x, (0.0, STRIP_PX));
+        };
         let axis = piece(STRIP_AXIS_PX, &|svg: &mut SvgWriter| {
-            define(svg, &x);
+            if table.is_some() {
+                svg.start_element("defs").end_with(|svg| {
+                    svg.start_element("g").set_text("id", BACKGROUND).end_with(draw_background);
+                });
+            }
             draw_strip_ticks(svg, &x, width);
         });
-        let row = |row: &ForestRow| {
-            let shown = row.estimate.is_finite();
-            shown.then(|| piece(STRIP_PX, &|svg: &mut SvgWriter| draw_strip(svg, row, &x)))
+        let strip = |row: &ForestRow| {
+            let draw = |svg: &mut SvgWriter| {
+                if table.is_some() {
+                    return draw_shared_strip(svg, row, &x);
+                }
+                draw_background(svg);
+                draw_row(svg, row, &x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
+            };
+            row.estimate.is_finite().then(|| piece(STRIP_PX, &draw))
         };
-        Some(ForestStrips { axis, rows: self.rows.iter().map(row).collect() })
-    }
-
-    fn draw_background(&self, svg: &mut SvgWriter, x: &AxisMapping) {
-        self.draw_band(svg, x, (0.0, STRIP_PX));
-        self.draw_reference(svg, x, (0.0, STRIP_PX));
+        Some(ForestStrips { axis, rows: self.rows.iter().map(strip).collect() })
     }
 }
 
@@ -381,18 +352,12 @@ fn draw_strip_ticks(svg: &mut SvgWriter, x: &AxisMapping, width: f64) {
     for tick in small_ticks(x, STRIP_TICK_PX) {
         // Shift the labels at both ends of the axis inward, so they are not cut off.
         let x_px = x.pixel_at(tick.value);
-        let anchor = match x_px {
-            x_px if x_px < STRIP_MARGIN * 2.0 => TextAnchor::Start,
-            x_px if x_px > width - STRIP_MARGIN * 2.0 => TextAnchor::End,
-            _ => TextAnchor::Middle,
+        let (x_px, anchor) = match x_px {
+            x_px if x_px < STRIP_MARGIN * 2.0 => (0.0, TextAnchor::Start),
+            x_px if x_px > width - STRIP_MARGIN * 2.0 => (width, TextAnchor::End),
+            _ => (x_px, TextAnchor::Middle),
         };
-        let x_px = match anchor {
-            TextAnchor::Start => 0.0,
-            TextAnchor::Middle => x_px,
-            TextAnchor::End => width,
-        };
-        let text = TextLine::at(&tick.label, x_px, STRIP_AXIS_PX - 3.0, STRIP_TICK_PX);
-        svg.write_text(&text.with_anchor(anchor).with_color(MUTED));
+        svg.write_text(&tick.label, (x_px, STRIP_AXIS_PX - 3.0), STRIP_TICK_PX, anchor, MUTED);
     }
 }
 
@@ -416,14 +381,14 @@ mod tests {
             rows: vec![row(-10.0, -12.0, -8.0), row(f64::NAN, 0.0, 0.0), row(10.0, 8.0, 12.0)],
             ..ForestChart::default()
         };
-        let strips = chart.render_strips(200).unwrap();
+        let strips = chart.render_strips(200, None).unwrap();
         let [Some(first), None, Some(last)] = &strips.rows[..] else { panic!("{:?}", strips.rows) };
         assert!(
             (estimate(first) + estimate(last) - 200.0).abs() < 0.1,
             "symmetric around the reference"
         );
         assert!(strips.axis.contains(">0</text>"), "{}", strips.axis);
-        assert_eq!(ForestChart::default().render_strips(200), None);
+        assert_eq!(ForestChart::default().render_strips(200, None), None);
     }
 
     #[test]
@@ -447,8 +412,8 @@ mod tests {
             rows: vec![row(-10.0, -12.0, -8.0), row(10.0, 8.0, f64::INFINITY)],
             ..ForestChart::default()
         };
-        let whole = chart.render_strips(200).unwrap();
-        let shared = chart.render_shared_strips(200, "t-1").unwrap();
+        let whole = chart.render_strips(200, None).unwrap();
+        let shared = chart.render_strips(200, Some("t-1")).unwrap();
         assert!(shared.axis.contains("<g id=\"t-1-ground\">"));
         assert!(shared.axis.contains("class=\"band\""), "{}", shared.axis);
         for (whole, shared) in whole.rows.iter().zip(&shared.rows) {

@@ -11,18 +11,12 @@ const MIN_PLAIN: f64 = 1e-4;
 
 /// Formats a single number: six significant digits with thousands separators.
 pub(crate) fn format_figure(value: f64) -> String {
-    if value == 0.0 {
-        return "0".into();
-    }
-    if !value.is_finite() {
-        let text = if value.is_nan() {
-            "not a number"
-        } else if value > 0.0 {
-            "∞"
-        } else {
-            "−∞"
-        };
-        return text.into();
+    match value {
+        0.0 => return "0".into(),
+        f64::INFINITY => return "∞".into(),
+        f64::NEG_INFINITY => return "−∞".into(),
+        _ if value.is_nan() => return "not a number".into(),
+        _ => {}
     }
     let magnitude = value.abs();
     if !(MIN_PLAIN..MAX_PLAIN).contains(&magnitude) {
@@ -88,19 +82,15 @@ fn label_values(values: &[f64], step: f64, format: impl Fn(f64) -> String) -> Ve
 /// all labels are powers of ten such as `10⁻⁶`.
 pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
     let are_plain = values.iter().all(|value| (0.00099..MAX_PLAIN).contains(value));
-    values
-        .iter()
-        .map(|value| if are_plain { format_short(*value) } else { log10_power(*value) })
-        .collect()
+    let label = if are_plain { format_short } else { log10_power };
+    values.iter().copied().map(label).collect()
 }
 
 fn log10_power(value: f64) -> String {
     let (mantissa, exponent) = split_exponent(value);
-    let mantissa = trim_zeros(format!("{mantissa:.2}"));
-    if mantissa == "1" {
-        format!("10{}", superscript(exponent))
-    } else {
-        format_power(&mantissa, exponent)
+    match trim_zeros(format!("{mantissa:.2}")).as_str() {
+        "1" => format!("10{}", superscript(exponent)),
+        mantissa => format_power(mantissa, exponent),
     }
 }
 
@@ -169,12 +159,9 @@ fn superscript(exponent: i32) -> String {
 
 /// Removes trailing zeros from the decimals and uses a minus sign instead of a hyphen.
 fn trim_zeros(text: String) -> String {
-    let text = if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    };
-    with_minus_sign(text)
+    let has_decimals = text.contains('.');
+    let text = if has_decimals { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    with_minus_sign(text.to_owned())
 }
 
 fn with_minus_sign(text: String) -> String {
@@ -191,19 +178,9 @@ fn with_minus_sign(text: String) -> String {
 fn group_thousands(text: &str) -> String {
     let text = with_minus_sign(text.to_owned());
     let (sign, digits) = text.strip_prefix('−').map_or(("", text.as_str()), |digits| ("−", digits));
-    let (integer, decimals) = digits.split_once('.').map_or((digits, None), |(w, d)| (w, Some(d)));
-    let mut out = String::from(sign);
-    for (index, digit) in integer.chars().enumerate() {
-        if index > 0 && (integer.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if let Some(decimals) = decimals {
-        out.push('.');
-        out.push_str(decimals);
-    }
-    out
+    let (integer, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let groups: Vec<_> = integer.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    format!("{sign}{}{fraction}", groups.join(","))
 }
 
 // Phrases.
@@ -217,10 +194,7 @@ pub(crate) fn format_owner(names: &[&str]) -> String {
 
 /// Formats a name as the first line of a tooltip; empty for a blank name.
 pub(crate) fn format_heading(name: &str) -> String {
-    match name.trim() {
-        "" => String::new(),
-        name => format!("{name}\n"),
-    }
+    if name.trim().is_empty() { String::new() } else { format!("{}\n", name.trim()) }
 }
 
 /// Formats a number with its noun and plural ending: `1 box`, `2 boxes`.

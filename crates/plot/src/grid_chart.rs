@@ -10,7 +10,7 @@ use crate::sheet::{
     ChartHeader, ImageSize, LegendKey, LegendSwatch, SheetContent, draw_message, omitted_note,
 };
 use crate::style::SeriesStyle;
-use crate::svg::{BAND, INK, PAPER, PixelRect, SvgWriter, TextLine};
+use crate::svg::{BAND, INK, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::wrap_text;
 use crate::{ChartAxis, HistogramSeries};
 use std::ops::Range;
@@ -171,8 +171,7 @@ impl GridChart {
 
     /// Extents of each panel; `None` for a panel without data.
     fn extents(&self) -> Vec<Option<PanelExtents>> {
-        let panels: Vec<Option<PanelExtents>> =
-            self.panel_data().map(|data| data.extents()).collect();
+        let panels: Vec<_> = self.panel_data().map(|data| data.extents()).collect();
         let shared_x = shared_extent(panels.iter().flatten().map(|(x, _)| *x));
         let shared_y = shared_extent(panels.iter().flatten().filter_map(|(_, y)| *y));
         let fitted =
@@ -199,12 +198,6 @@ impl GridChart {
             PanelData::Values(data) => data.height_unit().map(str::to_owned),
         }
     }
-
-    /// Area of the sheet available to panels.
-    fn panel_area(&self, area: PixelRect) -> PixelRect {
-        let top = self.top_label().map_or(0.0, |_| TOP_STRIP);
-        PixelRect::new(area.left, area.top + top, area.right, area.bottom - TOP_STRIP)
-    }
 }
 
 /// The common extent of all panels; `None` if it would squeeze the data of the panels too much.
@@ -224,7 +217,8 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
     let mut y = area.top;
     for line in &lines {
         y += TITLE_LINE;
-        svg.write_text(&TextLine::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX));
+        let at = (area.left, y - TITLE_LINE * 0.27);
+        svg.write_text(&line.text, at, TITLE_PX, TextAnchor::Start, INK);
     }
     // If there is enough room, reserve two lines for every title. Then the plots of a row are
     // aligned at the top.
@@ -236,7 +230,7 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
 impl SheetContent for GridChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.panel_data().map(|data| data.count_omitted()).sum();
-        let omitted = omitted_note(omitted, &[&self.x.scale, &self.y.scale]);
+        let omitted = omitted_note(omitted, &[self.x.scale, self.y.scale]);
         let notes: Vec<String> = self.different_axes_note().into_iter().chain(omitted).collect();
         let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
         let legend = self.panel_data().next().map(|data| data.legend()).unwrap_or_default();
@@ -247,17 +241,11 @@ impl SheetContent for GridChart {
         let panels = format_count(self.panels.len(), "panel", "s");
         let values: usize = self.panel_data().map(|data| data.count_shown()).sum();
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
-        let series =
-            self.panel_data().next().map_or(String::new(), |data| join_names(&data.names()));
-        let of_series = match series.as_str() {
-            "" => String::new(),
-            names => format!(" of {names}"),
-        };
-        format!(
-            "{panels} with {}{of_series}: {}.",
-            format_count(values, "value", "s"),
-            join_names(&titles)
-        )
+        let values = format_count(values, "value", "s");
+        let series = self.panel_data().next().map(|data| join_names(&data.names()));
+        let series = series.filter(|names| !names.is_empty());
+        let of_series = series.map_or(String::new(), |names| format!(" of {names}"));
+        format!("{panels} with {values}{of_series}: {}.", join_names(&titles))
     }
 
     fn is_empty(&self) -> bool {
@@ -265,10 +253,14 @@ impl SheetContent for GridChart {
     }
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
-        draw_left_label(svg, area, &self.top_label().unwrap_or_default());
+        let label = self.top_label();
+        draw_left_label(svg, area, label.as_deref().unwrap_or_default());
         draw_bottom_label(svg, area, area.bottom, &self.x.full_label());
-        let layout = GridLayout::for_panels(self.panels.len(), self.panel_area(area));
-        let capacity = layout.capacity();
+        let top = area.top + label.map_or(0.0, |_| TOP_STRIP);
+        let below = PixelRect::new(area.left, top, area.right, area.bottom - TOP_STRIP);
+        let layout = GridLayout::for_panels(self.panels.len(), below);
+        // The number of panels that fit.
+        let capacity = layout.columns * layout.rows;
         let panels = self.panels.iter().zip(self.panel_data()).zip(self.extents());
         for (index, ((panel, data), extents)) in panels.enumerate().take(capacity) {
             let panel_area = layout.panel_rect(index);
@@ -288,10 +280,7 @@ impl SheetContent for GridChart {
     }
 
     fn natural_width(&self) -> u32 {
-        match self.panels.len() {
-            0..=9 => ImageSize::default().width_px,
-            _ => FOUR_COLUMNS_PX,
-        }
+        if self.panels.len() > 9 { FOUR_COLUMNS_PX } else { ImageSize::default().width_px }
     }
 
     fn natural_height(&self, width: f64) -> f64 {
@@ -310,7 +299,7 @@ struct SequenceData<'a> {
 
 impl SequenceData<'_> {
     fn can_show_value(&self, value: f64) -> bool {
-        can_show(&self.y.scale, value)
+        can_show(self.y.scale, value)
     }
 
     fn count_shown(&self) -> usize {
@@ -330,9 +319,9 @@ impl SequenceData<'_> {
     fn extents(&self) -> Option<(AxisExtent, AxisExtent)> {
         let levels = self.sequence.levels.iter().map(|(_, level)| *level);
         let shown = self.regular_values().map(|(_, value)| value).chain(levels);
-        let y = AxisExtent::of_data(&self.y.scale, shown, 0.06)?;
+        let y = AxisExtent::of_data(self.y.scale, shown, 0.06)?;
         let end = self.sequence.values.len() as f64 * self.sequence.step;
-        let x = AxisExtent::of_values(&self.x.scale, [0.0, end])?;
+        let x = AxisExtent::of_values(self.x.scale, [0.0, end])?;
         Some((x.with_padding(0.01), y))
     }
 
@@ -375,8 +364,7 @@ impl SequenceData<'_> {
         for (points, level) in levels.iter().filter(|(_, level)| self.can_show_value(*level)) {
             let [from, to] =
                 [points.start, points.end].map(|index| self.place_value(area, index, *level));
-            svg.start_line(from, to)
-                .set_text("class", "level")
+            svg.start_line("level", from, to)
                 .set_stroke(INK, 1.4)
                 .end_with_tooltip(&format!("level {}", format_figure(*level)));
         }
@@ -408,11 +396,6 @@ impl GridLayout {
         let columns = column_count(panels, sheet.width());
         let fitting = (sheet.height() / MIN_HEIGHT_PX).max(1.0) as usize;
         Self { columns, rows: panels.div_ceil(columns).clamp(1, fitting), sheet }
-    }
-
-    /// Number of panels that fit.
-    fn capacity(&self) -> usize {
-        self.columns * self.rows
     }
 
     /// Area of the panel with this index, in reading order.
@@ -475,6 +458,6 @@ mod tests {
     #[test]
     fn a_low_sheet_has_places_for_the_first_panels_only() {
         let layout = GridLayout::for_panels(24, PixelRect::new(0.0, 0.0, 800.0, 200.0));
-        assert_eq!(layout.capacity(), 8);
+        assert_eq!(layout.columns * layout.rows, 8);
     }
 }

@@ -6,7 +6,7 @@
 //! extends. Grids of small charts use it, too.
 
 use crate::axes::{PlotArea, PointPlane, draw_base_line, draw_left_label, top_strip_height};
-use crate::axis::{AxisExtent, AxisMapping, ScaleProjection, can_show};
+use crate::axis::{AxisExtent, AxisMapping, ShownAxis, can_show};
 use crate::banded::{RowMargins, RowPlot};
 use crate::distribution::{CountedValue, HistogramBins, TukeyStats, point_offsets, total_count};
 use crate::format::{format_count, format_figure, format_heading, format_range, summarize_series};
@@ -75,7 +75,7 @@ impl SheetContent for HistogramChart {
     fn header(&self) -> ChartHeader<'_> {
         let data = self.data();
         let legend = if data.uses_rows() { Vec::new() } else { data.legend(LegendSwatch::Area) };
-        let note = omitted_note(data.count_omitted(), &[&data.x.scale]);
+        let note = omitted_note(data.count_omitted(), &[data.x.scale]);
         ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
@@ -143,7 +143,7 @@ impl<'a> ValueData<'a> {
         let total = all_values.map(|counted| counted.count).sum();
         let shown_series = |(index, series): (usize, &'a HistogramSeries)| {
             let is_shown =
-                |counted: &CountedValue| counted.count > 0 && can_show(&x.scale, counted.value);
+                |counted: &CountedValue| counted.count > 0 && can_show(x.scale, counted.value);
             let values: Vec<CountedValue> = series.counted_values().filter(is_shown).collect();
             let style = SeriesStyle::of_series(index);
             ShownSeries { name: &series.name, style, total: total_count(&values), values }
@@ -195,14 +195,13 @@ impl<'a> ValueData<'a> {
         if self.has_few_values() {
             let values =
                 self.series.iter().flat_map(|series| &series.values).map(|counted| counted.value);
-            return Some(AxisExtent::of_values(&self.x.scale, values)?.with_padding(0.04));
+            return Some(AxisExtent::of_values(self.x.scale, values)?.with_padding(0.04));
         }
-        self.bins()?.extent(&self.x.scale)
+        self.bins()?.extent()
     }
 
     fn bins(&self) -> Option<HistogramBins> {
-        let projection = ScaleProjection::of_scale(&self.x.scale);
-        HistogramBins::of_series(projection, self.series.iter().map(|series| &series.values))
+        HistogramBins::of_series(self.x.scale, self.series.iter().map(|series| &series.values))
     }
 
     /// Draws all series over `extent` of the axis.
@@ -222,6 +221,7 @@ impl<'a> ValueData<'a> {
         }
         let Some(bars) = HistogramBars::new(self) else { return };
         let unit = self.height_unit().filter(|_| labels == LabelPlacement::Own);
+        let unit = unit.unwrap_or_default();
         if self.uses_rows() {
             bars.draw_rows(svg, area, (&x, extent), &names, unit);
         } else {
@@ -230,13 +230,7 @@ impl<'a> ValueData<'a> {
     }
 
     /// Draws a row for each series, with a dot for each value and a line at the median.
-    fn draw_strips(
-        &self,
-        svg: &mut SvgWriter,
-        sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
-        names: &[&str],
-    ) {
+    fn draw_strips(&self, svg: &mut SvgWriter, sheet: PixelRect, x: ShownAxis<'_>, names: &[&str]) {
         let rows = RowPlot::lay_out(sheet, x, names, MARGINS);
         rows.draw_axis(svg);
         rows.draw_labels(svg, 0.5);
@@ -252,10 +246,8 @@ impl<'a> ValueData<'a> {
         let Some(tukey) = TukeyStats::of_sorted(&values) else { return };
         let colour = series.style.color();
         let (x, half_px) = (rows.x.pixel_at(tukey.median), rows.row_px * MEDIAN_SHARE / 2.0);
-        svg.start_line((x, y - half_px), (x, y + half_px))
-            .set_text("class", "median")
-            .set_stroke(&colour, 1.6)
-            .end_empty();
+        let median = svg.start_line("median", (x, y - half_px), (x, y + half_px));
+        median.set_stroke(&colour, 1.6).end_empty();
         let radius = (rows.row_px / 9.0).clamp(2.2, 4.4);
         let quantity = match self.x.label.trim() {
             "" => String::new(),
@@ -307,19 +299,13 @@ impl<'a> HistogramBars<'a> {
             bars.counts.iter().max().map_or(0.0, |count| *count as f64 * bars.unit)
         };
         let tallest = bars.iter().map(tallest_of).fold(0.0, f64::max);
-        let heights = AxisExtent::of_values(&AxisScale::Linear, [0.0, tallest])?;
+        let heights = AxisExtent::of_values(AxisScale::Linear, [0.0, tallest])?;
         Some(Self { bins, bars, as_shares, tallest, heights })
     }
 
-    /// Draws all series into one plot. `unit` labels the heights.
-    fn draw_overlaid(
-        &self,
-        svg: &mut SvgWriter,
-        sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
-        unit: Option<&str>,
-    ) {
-        let y = ChartAxis::linear(unit.unwrap_or_default());
+    /// Draws all series into one plot. `unit` labels the heights; it may be empty.
+    fn draw_overlaid(&self, svg: &mut SvgWriter, sheet: PixelRect, x: ShownAxis<'_>, unit: &str) {
+        let y = ChartAxis::linear(unit);
         let mut plane = PointPlane::lay_out(sheet, x, (&y, self.heights.with_padding(0.05)));
         plane.area.y.whole_numbers = !self.as_shares;
         plane.draw_axes(svg);
@@ -334,18 +320,17 @@ impl<'a> HistogramBars<'a> {
         }
     }
 
-    /// Draws one row per series over a common axis. `unit` labels the heights.
+    /// Draws one row per series over a common axis. `unit` labels the heights; it may be empty.
     fn draw_rows(
         &self,
         svg: &mut SvgWriter,
         sheet: PixelRect,
-        x: (&ChartAxis, AxisExtent),
+        x: ShownAxis<'_>,
         names: &[&str],
-        unit: Option<&str>,
+        unit: &str,
     ) {
-        let label = unit.map_or(String::new(), |unit| {
-            format!("{unit} (highest bar: {})", format_figure(self.tallest))
-        });
+        let label = format!("{unit} (highest bar: {})", format_figure(self.tallest));
+        let label = if unit.is_empty() { String::new() } else { label };
         let margins = RowMargins { top: top_strip_height(&label), ..MARGINS };
         let rows = RowPlot::lay_out(sheet, x, names, margins);
         rows.draw_axis(svg);

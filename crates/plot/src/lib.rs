@@ -42,11 +42,8 @@ mod forest_chart;
 mod format;
 mod grid_chart;
 mod histogram_chart;
-#[cfg(feature = "png")]
-mod png;
 mod point_chart;
 mod sheet;
-mod sparkline;
 mod style;
 mod svg;
 mod text;
@@ -60,18 +57,17 @@ pub use flame_chart::{FlameChart, FlameFrame, FrameColoring};
 pub use forest_chart::{ForestChart, ForestRow, ForestStrips};
 pub use grid_chart::{GridChart, GridMarks, GridPanel, ValueSequence};
 pub use histogram_chart::{HistogramChart, HistogramSeries};
-#[cfg(feature = "png")]
-pub use png::PlotError;
 pub use point_chart::{ChartPoint, LineChart, PointSeries, RunsChart, ScatterChart};
 pub use sheet::ImageSize;
-pub use sparkline::{SparkLevel, Sparkline};
 pub use style::VerdictMark;
 pub use svg::{RgbColor, page_colors};
 pub use text::text_width;
-pub use trend_chart::{TrendChart, TrendLevel};
+pub use trend_chart::{SparkLevel, Sparkline, TrendChart, TrendLevel};
 pub use trend_marks::{TrendChange, TrendNote, TrendNoteKind, TrendState};
 pub use trend_points::{TrendAxis, TrendDetail, TrendPoint};
 
+#[cfg(feature = "png")]
+use resvg::{tiny_skia, usvg};
 use sheet::{ChartHeader, SheetContent, draw_sheet, natural_size};
 use svg::OutputMedium;
 
@@ -134,23 +130,31 @@ impl AnyChart {
         draw_sheet(content, header, size, medium)
     }
 
-    /// Renders the chart as a PNG file of exactly `size`.
+    /// Renders the chart as a PNG file, laid out for `size` and enlarged by `zoom`, for high-density
+    /// screens and print. The file has `zoom * size` pixels. No fonts or other files of the system
+    /// are read.
     ///
     /// # Errors
     /// Returns [`PlotError`] if the size is zero or too large to paint.
     #[cfg(feature = "png")]
-    pub fn png(&self, size: ImageSize) -> Result<Vec<u8>, PlotError> {
-        self.png_zoomed(size, 1)
-    }
-
-    /// Renders the chart laid out for `size` and enlarged by `zoom`, for high-density screens and
-    /// print. The file has `zoom * size` pixels.
-    ///
-    /// # Errors
-    /// See [`AnyChart::png`].
-    #[cfg(feature = "png")]
     pub fn png_zoomed(&self, size: ImageSize, zoom: u32) -> Result<Vec<u8>, PlotError> {
-        crate::png::encode_png(&self.svg_outlined(size), size, zoom)
+        let [width_px, height_px] =
+            [size.width_px, size.height_px].map(|px| u64::from(px) * u64::from(zoom));
+        if !(1..=MAX_PIXELS).contains(&width_px.saturating_mul(height_px)) {
+            return Err(PlotError(format!(
+                "cannot rasterize a picture of {width_px} x {height_px} pixels: expected 1 to \
+                 200,000,000 pixels"
+            )));
+        }
+        let bug = |reason: &str| PlotError(format!("cannot rasterize the drawing: {reason}"));
+        let mut pixels = tiny_skia::Pixmap::new(width_px as u32, height_px as u32)
+            .ok_or_else(|| bug("a side is too long"))?;
+        let tree = usvg::Tree::from_str(&self.svg_outlined(size), &usvg::Options::default())
+            .map_err(|error| bug(&error.to_string()))?;
+        let scale = tiny_skia::Transform::from_scale(zoom as f32, zoom as f32);
+        resvg::render(&tree, scale, &mut pixels.as_mut());
+        let png = pixels.encode_png();
+        png.map_err(|error| PlotError(format!("cannot encode the picture as PNG: {error}")))
     }
 
     /// A size with room for every label of this chart. The width is 960, or 1280 for many small
@@ -175,3 +179,22 @@ impl AnyChart {
         }
     }
 }
+
+/// Maximum number of pixels. 200 million pixels take 800 MB while rendering.
+#[cfg(feature = "png")]
+const MAX_PIXELS: u64 = 200_000_000;
+
+/// Why an image could not be rendered.
+#[cfg(feature = "png")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlotError(String);
+
+#[cfg(feature = "png")]
+impl std::fmt::Display for PlotError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+#[cfg(feature = "png")]
+impl std::error::Error for PlotError {}

@@ -3,6 +3,7 @@
 //! that the axes can show, finds axes that fit these points, and draws the layers of both charts.
 //! Also draws runs in order of execution.
 
+use crate::ChartAxis;
 use crate::axes::{PlotArea, PointPlane};
 use crate::axis::{AxisExtent, can_show};
 use crate::distribution::{TukeyStats, point_offsets};
@@ -12,7 +13,6 @@ use crate::format::{
 use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, omitted_note};
 use crate::style::SeriesStyle;
 use crate::svg::{GRID, PAPER, PixelRect, RgbColor, SvgWriter};
-use crate::{AxisScale, ChartAxis};
 
 /// Radius of the dots that show the observations of a point.
 const OBSERVED_PX: f64 = 2.4;
@@ -233,7 +233,7 @@ impl<'a> PointData<'a> {
         subtitle: &'a Option<String>,
         swatch: impl Fn(SeriesStyle) -> LegendSwatch,
     ) -> ChartHeader<'a> {
-        let note = omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]);
+        let note = omitted_note(self.count_omitted(), &[self.x.scale, self.y.scale]);
         let subtitle = subtitle.as_deref();
         ChartHeader { title, subtitle, note, legend: self.legend(swatch) }
     }
@@ -249,14 +249,11 @@ impl<'a> PointData<'a> {
 
     /// Whether both axes can show the point.
     fn can_show_point(&self, point: &ChartPoint) -> bool {
-        can_show(&self.x.scale, point.x) && can_show(&self.y.scale, point.y)
+        can_show(self.x.scale, point.x) && can_show(self.y.scale, point.y)
     }
 
     /// The points of a series that both axes can show.
-    pub fn shown_points<'p>(
-        &self,
-        series: &'p PointSeries,
-    ) -> impl Iterator<Item = &'p ChartPoint> {
+    fn shown_points<'p>(&self, series: &'p PointSeries) -> impl Iterator<Item = &'p ChartPoint> {
         series.points.iter().filter(move |point| self.can_show_point(point))
     }
 
@@ -282,8 +279,8 @@ impl<'a> PointData<'a> {
         let x = self.all_shown_points().map(|point| point.x);
         let y = self.all_shown_points().flat_map(ends);
         Some((
-            AxisExtent::of_data(&self.x.scale, x, 0.03)?,
-            AxisExtent::of_data(&self.y.scale, y, 0.05)?,
+            AxisExtent::of_data(self.x.scale, x, 0.03)?,
+            AxisExtent::of_data(self.y.scale, y, 0.05)?,
         ))
     }
 
@@ -302,14 +299,9 @@ impl<'a> PointData<'a> {
     }
 
     fn point_tooltip(&self, series: &PointSeries, point: &ChartPoint) -> String {
-        let mut tooltip = format!(
-            "{}{}: {}\n{}: {}",
-            format_heading(&series.name),
-            axis_name(self.x, "x"),
-            format_value(self.x, point.x),
-            axis_name(self.y, "y"),
-            format_value(self.y, point.y)
-        );
+        let x = format_coordinate(self.x, "x", point.x);
+        let y = format_coordinate(self.y, "y", point.y);
+        let mut tooltip = format!("{}{x}\n{y}", format_heading(&series.name));
         if let (Some(low), Some(high)) = (point.low, point.high) {
             tooltip.push_str(&format!("\n{}", format_range(low, high)));
         }
@@ -345,32 +337,22 @@ impl<'a> PointData<'a> {
             for point in self.shown_points(series).filter(has_interval) {
                 let ends = [point.low, point.high].map(|end| end.unwrap_or(point.y));
                 let [low, high] = ends.map(|end| area.point_at(point.x, end));
-                svg.start_line(low, high).set_text("class", "interval").end_empty();
+                svg.start_line("interval", low, high).end_empty();
                 for (x, y) in [low, high] {
-                    let cap = svg.start_line((x - CAP_PX, y), (x + CAP_PX, y));
-                    cap.set_text("class", "cap").end_empty();
+                    svg.start_line("cap", (x - CAP_PX, y), (x + CAP_PX, y)).end_empty();
                 }
             }
         });
     }
 }
 
-/// Label of an axis, which includes the unit. `default_name` if the label is empty.
-fn axis_name<'a>(axis: &'a ChartAxis, default_name: &'a str) -> &'a str {
-    match axis.label.trim() {
-        "" => default_name,
-        label => label,
-    }
-}
-
-fn format_value(axis: &ChartAxis, value: f64) -> String {
-    match &axis.scale {
-        AxisScale::Category(names) => {
-            let index = value.round().max(0.0) as usize;
-            names.get(index).cloned().unwrap_or_else(|| format_figure(value))
-        }
-        _ => format_figure(value),
-    }
+/// Formats a coordinate after the label of its axis, which includes the unit. If the label is empty,
+/// `default_name` replaces it.
+fn format_coordinate(axis: &ChartAxis, default_name: &str, value: f64) -> String {
+    let label = Some(axis.label.trim()).filter(|label| !label.is_empty());
+    let name = axis.names.get(value.round().max(0.0) as usize);
+    let figure = name.cloned().unwrap_or_else(|| format_figure(value));
+    format!("{}: {figure}", label.unwrap_or(default_name))
 }
 
 // Draws values in the order in which they were measured, to show drift. Beside them, each series
@@ -420,8 +402,8 @@ impl RunsChart {
         let centers = self.centers.iter().flatten().copied();
         let values = data.all_shown_points().map(|point| point.y).chain(centers);
         Some((
-            AxisExtent::of_values(&self.x.scale, runs)?.with_padding(0.03),
-            AxisExtent::of_data(&self.y.scale, values, 0.06)?,
+            AxisExtent::of_values(self.x.scale, runs)?.with_padding(0.03),
+            AxisExtent::of_data(self.y.scale, values, 0.06)?,
         ))
     }
 
@@ -432,7 +414,7 @@ impl RunsChart {
             let mut values: Vec<f64> = data.shown_points(series).map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
             let center = self.centers.get(index).copied().flatten();
-            let center = center.filter(|center| can_show(&self.y.scale, *center));
+            let center = center.filter(|center| can_show(self.y.scale, *center));
             Some(TukeyStats::of_sorted(&values)?.with_center(center))
         };
         self.series.iter().enumerate().map(tukey).collect()
@@ -540,8 +522,7 @@ impl SheetContent for RunsChart {
 /// Draws a line across the plot at the median of a series, or at the compared estimate.
 fn draw_center(svg: &mut SvgWriter, area: &PlotArea, tukey: &TukeyStats, style: SeriesStyle) {
     let y = area.y.pixel_at(tukey.center);
-    svg.start_line((area.rect.left, y), (area.rect.right, y))
-        .set_text("class", "median")
+    svg.start_line("median", (area.rect.left, y), (area.rect.right, y))
         .set_stroke(&style.color(), 1.2)
         .set_number("stroke-opacity", 0.6)
         .set_nonempty("stroke-dasharray", style.dash())
@@ -558,11 +539,8 @@ fn draw_box(
 ) {
     let y_of = |value: f64| area.y.pixel_at(value);
     let (low, high) = (y_of(tukey.low_quartile), y_of(tukey.high_quartile));
-    let whiskers = format!(
-        "M{middle:.1} {low:.1}V{:.1}M{middle:.1} {high:.1}V{:.1}",
-        y_of(tukey.low_whisker),
-        y_of(tukey.high_whisker)
-    );
+    let (lowest, highest) = (y_of(tukey.low_whisker), y_of(tukey.high_whisker));
+    let whiskers = format!("M{middle:.1} {low:.1}V{lowest:.1}M{middle:.1} {high:.1}V{highest:.1}");
     let (left, right) = (middle - half_px, middle + half_px);
     let group = svg.start_group("series").set_text("stroke", &style.color());
     group.set_text("fill", &style.color()).end_with(|svg| {
@@ -572,7 +550,8 @@ fn draw_box(
             .set_number("fill-opacity", 0.2)
             .end_with_tooltip(&tukey.describe_box());
         let center = y_of(tukey.center);
-        svg.start_line((left, center), (right, center)).set_number("stroke-width", 2.4).end_empty();
+        let line = svg.start_line("", (left, center), (right, center));
+        line.set_number("stroke-width", 2.4).end_empty();
         svg.start_path("", &style.marker().path(middle, center, 2.8)).end_empty();
     });
 }

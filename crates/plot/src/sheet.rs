@@ -4,8 +4,7 @@
 use crate::AxisScale;
 use crate::style::{SeriesStyle, VerdictMark, full_fill, pale_fill};
 use crate::svg::{
-    INK, MUTED, OpenElement, OutputMedium, PAPER, PixelRect, SvgWriter, TextAnchor, TextLine,
-    tint_color,
+    INK, MUTED, OpenElement, OutputMedium, PAPER, PixelRect, SvgWriter, TextAnchor, tint_color,
 };
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
@@ -102,8 +101,8 @@ pub(crate) fn draw_sheet(
 /// Writes a message into the middle of an area without a chart.
 pub(crate) fn draw_message(svg: &mut SvgWriter, message: &str, area: PixelRect, size_px: f64) {
     let message = truncate_end(message, area.width(), size_px);
-    let text = TextLine::at(&message, area.middle_x(), area.middle_y(), size_px);
-    svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
+    let middle = (area.middle_x(), area.middle_y());
+    svg.write_text(&message, middle, size_px, TextAnchor::Middle, MUTED);
 }
 
 /// Size of a sheet with this width and the natural height of the chart below `header`.
@@ -122,10 +121,7 @@ pub(crate) fn natural_size(
 }
 
 fn sheet_margin(medium: &OutputMedium) -> f64 {
-    match medium {
-        OutputMedium::File | OutputMedium::Painter => MARGIN,
-        OutputMedium::Page(_) => MARGIN_ON_PAGE,
-    }
+    if matches!(medium, OutputMedium::Page(_)) { MARGIN_ON_PAGE } else { MARGIN }
 }
 
 // Lays out and draws the top of the sheet: title, subtitle, note and legend.
@@ -150,60 +146,61 @@ pub(crate) struct ChartHeader<'a> {
 impl ChartHeader<'_> {
     /// Wraps all text into lines of at most `width` pixels.
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
-        let subtitle = self.subtitle.unwrap_or_default();
-        let note = self.note.as_deref().unwrap_or_default();
-        let wrap = |text: &str, size_px, max_lines| match text.trim() {
-            "" => None,
-            text => Some(wrap_text(text, width, size_px, max_lines)),
+        let subtitle_block = |text: Option<&str>| {
+            let label = wrap_text(text.unwrap_or_default().trim(), width, SUBTITLE_PX, 3);
+            HeaderBlock { label, size_px: SUBTITLE_PX, line_px: SUBTITLE_LINE, colour: MUTED }
         };
+        let title = wrap_text(self.title.trim(), width, TITLE_PX, 2);
+        let title =
+            HeaderBlock { label: title, size_px: TITLE_PX, line_px: TITLE_LINE, colour: INK };
+        let notes = [subtitle_block(self.subtitle), subtitle_block(self.note.as_deref())];
+        let blocks = [title].into_iter().chain(notes);
         PlacedHeader {
-            title: wrap(self.title, TITLE_PX, 2),
-            subtitle: wrap(subtitle, SUBTITLE_PX, 3),
-            note: wrap(note, SUBTITLE_PX, 3),
+            // A blank text is wrapped into one blank line.
+            blocks: blocks.filter(|block| !block.label.lines[0].text.is_empty()).collect(),
             legend: LegendLayout::lay_out(&self.legend, width),
         }
     }
 }
 
+/// The title, the subtitle or the note, wrapped into lines.
+struct HeaderBlock {
+    label: WrappedLabel,
+    size_px: f64,
+    line_px: f64,
+    colour: &'static str,
+}
+
 /// A header with wrapped lines.
 pub(crate) struct PlacedHeader {
-    title: Option<WrappedLabel>,
-    subtitle: Option<WrappedLabel>,
-    note: Option<WrappedLabel>,
+    blocks: Vec<HeaderBlock>,
     legend: LegendLayout,
 }
 
 impl PlacedHeader {
     /// Height in pixels, including the gap to the chart.
     pub fn height(&self) -> f64 {
-        let count =
-            |wrapped: &Option<WrappedLabel>| wrapped.as_ref().map_or(0, |w| w.lines.len()) as f64;
-        count(&self.title) * TITLE_LINE
-            + (count(&self.subtitle) + count(&self.note)) * SUBTITLE_LINE
-            + self.legend.height()
-            + GAP
+        let heights =
+            self.blocks.iter().map(|block| block.label.lines.len() as f64 * block.line_px);
+        heights.sum::<f64>() + self.legend.height() + GAP
     }
 
     /// Draws the header with its upper left corner at (`left`, `top`).
     pub fn draw(&self, svg: &mut SvgWriter, left: f64, top: f64) {
         let mut y = top;
-        let mut write =
-            |svg: &mut SvgWriter, block: &Option<WrappedLabel>, size_px, line_px, colour| {
-                for line in block.iter().flat_map(|wrapped| &wrapped.lines) {
-                    y += line_px;
-                    let text = TextLine::at(&line.text, left, y - line_px * 0.27, size_px);
-                    svg.write_text(&text.with_color(colour));
-                }
-            };
-        write(svg, &self.title, TITLE_PX, TITLE_LINE, INK);
-        write(svg, &self.subtitle, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
-        write(svg, &self.note, SUBTITLE_PX, SUBTITLE_LINE, MUTED);
+        for block in &self.blocks {
+            for line in &block.label.lines {
+                y += block.line_px;
+                let at = (left, y - block.line_px * 0.27);
+                svg.write_text(&line.text, at, block.size_px, TextAnchor::Start, block.colour);
+            }
+        }
         self.legend.draw(svg, left, y);
     }
 }
 
 /// Returns a note such as "2 values not shown", with the reason. `None` if no values were omitted.
-pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String> {
+pub(crate) fn omitted_note(count: usize, scales: &[AxisScale]) -> Option<String> {
     let logarithmic =
         scales.iter().any(|scale| matches!(scale, AxisScale::Log2 | AxisScale::Log10));
     let named =
@@ -296,12 +293,12 @@ impl LegendLayout {
                 let (x, y) = (left + x, middle(*row));
                 key.swatch.draw(svg, x, y);
                 let baseline = y + SIZE_PX * CAP_HEIGHT / 2.0;
-                let start = x + key.swatch.width();
-                svg.write_text(&TextLine::at(&key.name, start, baseline, SIZE_PX));
+                let at = (x + key.swatch.width(), baseline);
+                svg.write_text(&key.name, at, SIZE_PX, TextAnchor::Start, INK);
             }
             if let Some((x, text)) = &self.omission {
                 let baseline = middle(self.rows - 1) + SIZE_PX * CAP_HEIGHT / 2.0;
-                svg.write_text(&TextLine::at(text, left + x, baseline, SIZE_PX).with_color(MUTED));
+                svg.write_text(text, (left + x, baseline), SIZE_PX, TextAnchor::Start, MUTED);
             }
         });
     }
@@ -383,7 +380,7 @@ impl LegendSwatch {
 }
 
 fn draw_sample_line<'a>(svg: &'a mut SvgWriter, x: f64, y: f64, colour: &str) -> OpenElement<'a> {
-    svg.start_line((x, y), (x + 28.0, y)).set_stroke(colour, 2.0)
+    svg.start_line("", (x, y), (x + 28.0, y)).set_stroke(colour, 2.0)
 }
 
 /// Turns a line into round dots.
@@ -431,13 +428,11 @@ mod tests {
 
     #[test]
     fn left_out_values_are_counted_with_the_reason() {
-        assert_eq!(omitted_note(0, &[&AxisScale::Linear]), None);
-        let one = omitted_note(1, &[&AxisScale::Linear]).unwrap();
+        assert_eq!(omitted_note(0, &[AxisScale::Linear]), None);
+        let one = omitted_note(1, &[AxisScale::Linear]).unwrap();
         assert_eq!(one, "1 value not shown (not finite)");
         assert!(
-            omitted_note(2, &[&AxisScale::Log2])
-                .unwrap()
-                .starts_with("2 values not shown (not fin")
+            omitted_note(2, &[AxisScale::Log2]).unwrap().starts_with("2 values not shown (not fin")
         );
     }
 

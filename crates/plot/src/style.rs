@@ -76,15 +76,10 @@ pub(crate) enum MarkerShape {
 }
 
 impl MarkerShape {
-    pub const ALL: [Self; 7] = [
-        Self::Circle,
-        Self::Square,
-        Self::TriangleUp,
-        Self::Diamond,
-        Self::TriangleDown,
-        Self::Cross,
-        Self::Plus,
-    ];
+    pub const ALL: [Self; 7] = {
+        use MarkerShape::*;
+        [Circle, Square, TriangleUp, Diamond, TriangleDown, Cross, Plus]
+    };
 
     /// SVG path data of the shape at (`x`, `y`), as large as a circle of `radius`.
     pub fn path(self, x: f64, y: f64, radius: f64) -> String {
@@ -128,27 +123,19 @@ fn four_arms(arm: [(f64, f64); 3]) -> [(f64, f64); 12] {
 
 /// `fill` value for a full area of this style.
 pub(crate) fn full_fill(style: SeriesStyle) -> String {
-    match style.hatching() {
-        0 => style.color().into_owned(),
-        _ => format!("url(#{})", hatching_id(style, "full")),
-    }
+    if style.hatching() == 0 { style.color().into_owned() } else { hatching_url(style, "full") }
 }
 
 /// `fill` value for a pale area of this style, behind other marks.
 pub(crate) fn pale_fill(style: SeriesStyle) -> String {
-    match style.hatching() {
-        0 => tint_color(&style.color()),
-        _ => format!("url(#{})", hatching_id(style, "pale")),
-    }
+    if style.hatching() == 0 { tint_color(&style.color()) } else { hatching_url(style, "pale") }
 }
 
 /// Defines the hatchings that the first `count` styles need, either full or pale.
 pub(crate) fn define_hatchings(svg: &mut SvgWriter, count: usize, is_pale: bool) {
     // After 35 styles (7 colors, 5 hatchings) the combinations repeat.
-    let styles: Vec<SeriesStyle> = (0..count.min(35))
-        .map(SeriesStyle::of_series)
-        .filter(|style| style.hatching() > 0)
-        .collect();
+    let styles = (0..count.min(35)).map(SeriesStyle::of_series);
+    let styles: Vec<SeriesStyle> = styles.filter(|style| style.hatching() > 0).collect();
     if styles.is_empty() {
         return;
     }
@@ -185,6 +172,10 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
                 .end_empty();
             svg.start_path("", data).set_stroke(&line, 1.3).end_empty();
         });
+}
+
+fn hatching_url(style: SeriesStyle, kind: &str) -> String {
+    format!("url(#{})", hatching_id(style, kind))
 }
 
 fn hatching_id(style: SeriesStyle, kind: &str) -> String {

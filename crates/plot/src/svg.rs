@@ -28,42 +28,6 @@ pub(crate) enum TextAnchor {
     End,
 }
 
-/// A line of text. `y` is the baseline.
-#[derive(Clone, Debug)]
-pub(crate) struct TextLine<'a> {
-    pub content: &'a str,
-    pub x: f64,
-    pub y: f64,
-    pub size_px: f64,
-    pub anchor: TextAnchor,
-    pub colour: &'a str,
-    /// Rotation in degrees, clockwise around (x, y).
-    pub rotation_degrees: f64,
-}
-
-impl<'a> TextLine<'a> {
-    /// Creates text that starts at (x, y).
-    pub fn at(content: &'a str, x: f64, y: f64, size_px: f64) -> Self {
-        Self {
-            content,
-            x,
-            y,
-            size_px,
-            anchor: TextAnchor::Start,
-            colour: INK,
-            rotation_degrees: 0.0,
-        }
-    }
-
-    pub fn with_anchor(self, anchor: TextAnchor) -> Self {
-        Self { anchor, ..self }
-    }
-
-    pub fn with_color(self, colour: &'a str) -> Self {
-        Self { colour, ..self }
-    }
-}
-
 /// Writer of an SVG document.
 pub(crate) struct SvgWriter {
     out: String,
@@ -106,13 +70,14 @@ impl SvgWriter {
         OpenElement { svg: self, tag }
     }
 
-    /// Starts a straight line.
-    pub fn start_line(&mut self, from: (f64, f64), to: (f64, f64)) -> OpenElement<'_> {
+    /// Starts a straight line. `class` may be empty.
+    pub fn start_line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) -> OpenElement<'_> {
         self.start_element("line")
             .set_number("x1", from.0)
             .set_number("y1", from.1)
             .set_number("x2", to.0)
             .set_number("y2", to.1)
+            .set_nonempty("class", class)
     }
 
     /// Starts a path with this data. `class` may be empty.
@@ -131,16 +96,11 @@ impl SvgWriter {
     }
 
     /// Starts a circle.
-    pub fn start_circle(
-        &mut self,
-        class: &str,
-        center: (f64, f64),
-        radius: f64,
-    ) -> OpenElement<'_> {
+    pub fn start_circle(&mut self, class: &str, at: (f64, f64), radius: f64) -> OpenElement<'_> {
         self.start_element("circle")
             .set_text("class", class)
-            .set_number("cx", center.0)
-            .set_number("cy", center.1)
+            .set_number("cx", at.0)
+            .set_number("cy", at.1)
             .set_number("r", radius)
     }
 
@@ -161,44 +121,55 @@ impl SvgWriter {
         self.start_element("g").set_text("class", class)
     }
 
-    /// Writes a line of text.
-    pub fn write_text(&mut self, text: &TextLine<'_>) {
-        if text.content.trim().is_empty() {
+    /// Writes a line of text at `x`, with the baseline at `y`.
+    pub fn write_text(
+        &mut self,
+        text: &str,
+        at: (f64, f64),
+        size_px: f64,
+        anchor: TextAnchor,
+        colour: &str,
+    ) {
+        self.write_rotated_text(text, at, size_px, anchor, colour, 0.0);
+    }
+
+    /// Writes a line of text, rotated clockwise around (x, y).
+    pub fn write_rotated_text(
+        &mut self,
+        text: &str,
+        (x, y): (f64, f64),
+        size_px: f64,
+        anchor: TextAnchor,
+        colour: &str,
+        degrees: f64,
+    ) {
+        if text.trim().is_empty() {
             return;
         }
-        if self.medium != OutputMedium::Painter {
-            let anchor = match text.anchor {
-                TextAnchor::Start => "",
-                TextAnchor::Middle => "middle",
-                TextAnchor::End => "end",
-            };
-            let element = self
-                .start_element("text")
-                .set_number("x", text.x)
-                .set_number("y", text.y)
-                .set_number("font-size", text.size_px)
-                .set_text("fill", text.colour)
-                .set_nonempty("text-anchor", anchor);
-            return rotate_text(element, text).end_with_text(text.content);
-        }
-        let width = text_width(text.content, text.size_px);
-        let x = match text.anchor {
-            TextAnchor::Start => text.x,
-            TextAnchor::Middle => text.x - width / 2.0,
-            TextAnchor::End => text.x - width,
+        let [rotation, center_x, center_y] = [degrees, x, y].map(format_decimal);
+        let transform = match degrees {
+            0.0 => String::new(),
+            _ => format!("rotate({rotation} {center_x} {center_y})"),
         };
-        let data = text_outline(text.content, text.size_px, x, text.y);
-        let element = self.start_element("path").set_text("d", &data).set_text("fill", text.colour);
-        rotate_text(element, text).end_empty();
+        let (anchor, width_before) = match anchor {
+            TextAnchor::Start => ("", 0.0),
+            TextAnchor::Middle => ("middle", text_width(text, size_px) / 2.0),
+            TextAnchor::End => ("end", text_width(text, size_px)),
+        };
+        if self.medium == OutputMedium::Painter {
+            let data = text_outline(text, size_px, x - width_before, y);
+            let outline = self.start_path("", &data).set_text("fill", colour);
+            return outline.set_nonempty("transform", &transform).end_empty();
+        }
+        self.start_element("text")
+            .set_number("x", x)
+            .set_number("y", y)
+            .set_number("font-size", size_px)
+            .set_text("fill", colour)
+            .set_nonempty("text-anchor", anchor)
+            .set_nonempty("transform", &transform)
+            .end_with_text(text);
     }
-}
-
-fn rotate_text<'a>(element: OpenElement<'a>, text: &TextLine<'_>) -> OpenElement<'a> {
-    if text.rotation_degrees == 0.0 {
-        return element;
-    }
-    let [rotation, x, y] = [text.rotation_degrees, text.x, text.y].map(format_decimal);
-    element.set_text("transform", &format!("rotate({rotation} {x} {y})"))
 }
 
 /// An element whose start tag is still open.
@@ -378,12 +349,9 @@ impl FromStr for RgbColor {
 
     /// Parses `#rrggbb`.
     fn from_str(text: &str) -> Result<RgbColor, ()> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
-        let component = |start: usize| {
-            let pair = digits.and_then(|digits| digits.get(start..start + 2)).ok_or(())?;
-            u8::from_str_radix(pair, 16).map_err(|_| ())
-        };
-        Ok(RgbColor(component(0)?, component(2)?, component(4)?))
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6).ok_or(())?;
+        let [_, red, green, blue] = u32::from_str_radix(digits, 16).map_err(|_| ())?.to_be_bytes();
+        Ok(RgbColor(red, green, blue))
     }
 }
 
@@ -400,12 +368,9 @@ pub(crate) fn tint_color(colour: &str) -> String {
 
 /// Blends a color with white. The result is opaque, so overlapping areas do not become darker.
 pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
-    let blended_channel = |start: usize| {
-        let value =
-            u8::from_str_radix(colour.get(start..start + 2).unwrap_or("00"), 16).unwrap_or(0);
-        (255.0 - (255.0 - f64::from(value)) * share).round() as u8
-    };
-    format!("#{:02x}{:02x}{:02x}", blended_channel(1), blended_channel(3), blended_channel(5))
+    let RgbColor(red, green, blue) = colour.parse().unwrap_or(RgbColor(0, 0, 0));
+    let blend = |value: u8| (255.0 - (255.0 - f64::from(value)) * share).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", blend(red), blend(green), blend(blue))
 }
 
 /// CSS variables for the chart colors, with their values for white paper. A page sets these
@@ -420,10 +385,8 @@ static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
         ("paper", PAPER),
         ("neutral", NEUTRAL),
     ];
-    let mut variables: Vec<(String, String)> = base_colors
-        .into_iter()
-        .map(|(name, colour)| (format!("--plot-{name}"), colour.to_owned()))
-        .collect();
+    let named = |(name, colour): (&str, &str)| (format!("--plot-{name}"), colour.to_owned());
+    let mut variables = Vec::from(base_colors.map(named));
     for (index, colour) in SERIES_COLORS.into_iter().enumerate() {
         variables.push((format!("--plot-series-{index}"), colour.to_owned()));
         for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {
@@ -462,7 +425,7 @@ mod tests {
     fn text_is_written_as_text_elements_or_as_outlines() {
         let write = |medium| {
             SvgWriter::write_document(medium, "", (20.0, 20.0), &[], |svg| {
-                svg.write_text(&TextLine::at("Hi", 1.0, 2.0, 10.0))
+                svg.write_text("Hi", (1.0, 2.0), 10.0, TextAnchor::Start, INK)
             })
         };
         assert!(write(OutputMedium::File).contains(">Hi</text>"));

@@ -158,15 +158,7 @@ pub(crate) fn wrap_text(
     max_lines: usize,
 ) -> WrappedLabel {
     let max_lines = max_lines.max(1);
-    let mut filler = LineFiller {
-        lines: Vec::new(),
-        line: String::new(),
-        line_width: 0.0,
-        source: 0,
-        is_complete: true,
-        max_width,
-        size_px,
-    };
+    let mut filler = LineFiller { is_complete: true, max_width, size_px, ..LineFiller::default() };
     for (source, paragraph) in text.lines().enumerate() {
         filler.fill_paragraph(paragraph.trim(), source);
     }
@@ -218,6 +210,7 @@ fn fitting_prefix(characters: impl Iterator<Item = char>, max_width: f64, size_p
 }
 
 /// Fills lines with pieces of text.
+#[derive(Default)]
 struct LineFiller {
     lines: Vec<WrappedLine>,
     line: String,
@@ -275,19 +268,12 @@ impl LineFiller {
 
 /// Splits `text` after each run of separators. The pieces, joined, give `text` again.
 fn split_pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut start = 0;
-    let mut characters = text.char_indices().peekable();
-    while let Some((index, character)) = characters.next() {
-        let ends_run = characters.peek().is_some_and(|(_, next)| !is_separator(*next));
-        if is_separator(character) && ends_run {
-            let end = index + character.len_utf8();
-            pieces.push(&text[start..end]);
-            start = end;
-        }
-    }
-    pieces.push(&text[start..]);
-    pieces
+    let neighbors = text.chars().zip(text.char_indices().skip(1));
+    let starts = neighbors.filter(|(last, (_, next))| is_separator(*last) && !is_separator(*next));
+    let mut cuts = vec![0];
+    cuts.extend(starts.map(|(_, (start, _))| start));
+    cuts.push(text.len());
+    cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
 }
 
 #[cfg(test)]

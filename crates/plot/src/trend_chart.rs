@@ -12,10 +12,10 @@ use crate::format::{format_count, format_figure, join_names};
 use crate::point_chart::{ChartPoint, PointSeries};
 use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, make_dotted, omitted_note};
 use crate::svg::{INK, MUTED, OutputMedium, PixelRect, SvgWriter, tint_color};
-use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
+use crate::trend_marks::{CHANGE_LANE_PX, TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_points::{
-    MAX_SINGLE_POINTS, PointBucket, PointField, TrendAxis, TrendDetail, TrendFoot, TrendPoint,
-    make_buckets, style_of_machine,
+    MAX_SINGLE_POINTS, PointBucket, TrendAxis, TrendDetail, TrendFoot, TrendPoint, make_buckets,
+    style_of_machine,
 };
 use crate::{AxisScale, ChartAxis};
 
@@ -122,10 +122,8 @@ impl TrendChart {
         else {
             return Vec::new();
         };
-        let projected: Vec<f64> = shown
-            .iter()
-            .map(|point| extent.projection.project(point.at.y).unwrap_or(extent.low))
-            .collect();
+        let project = |value: f64| extent.projection.project(value).unwrap_or(extent.low);
+        let projected: Vec<f64> = shown.iter().map(|point| project(point.at.y)).collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
         let quantile = |p: f64| sorted[(p * (sorted.len() - 1) as f64) as usize];
@@ -163,14 +161,12 @@ impl TrendChart {
     }
 
     fn x_extent(&self, shown: &ShownPoints<'_>) -> Option<AxisExtent> {
-        let positions = shown
-            .all
-            .iter()
-            .map(|point| point.at.x)
+        let points = shown.all.iter().map(|point| point.at.x);
+        let positions = points
             .chain(self.continued_points().map(|point| point.x))
             .chain(self.levels.iter().flat_map(|level| [level.from, level.to]))
             .chain(self.note_positions(TrendNoteKind::Failure));
-        AxisExtent::of_values(&AxisScale::Linear, positions)
+        AxisExtent::of_values(AxisScale::Linear, positions)
     }
 
     /// Range of values shown. The range contains all levels, and all points except strays. It may
@@ -183,10 +179,8 @@ impl TrendChart {
             .chain(self.continued_points().map(|point| point.y))
             .chain(self.levels.iter().map(|level| level.value));
         let core = AxisExtent::of_values(self.y.value_scale(), values)?;
-        let max_excess = match core.high - core.low {
-            0.0 => f64::INFINITY,
-            span => span * MAX_INTERVAL_SHARE,
-        };
+        let span = core.high - core.low;
+        let max_excess = if span == 0.0 { f64::INFINITY } else { span * MAX_INTERVAL_SHARE };
         let (lowest, highest) = (core.low - max_excess, core.high + max_excess);
         let extent = points()
             .flat_map(|point| [point.at.low, point.at.high])
@@ -251,11 +245,9 @@ impl TrendChart {
     }
 
     fn trend_foot(&self, shown: &[&TrendPoint]) -> TrendFoot<'_> {
-        let mut revisions: Vec<(f64, String)> = shown
-            .iter()
-            .filter(|point| !point.is_aside())
-            .map(|point| (point.at.x, point.revision.clone()))
-            .collect();
+        let regular = shown.iter().filter(|point| !point.is_aside());
+        let mut revisions: Vec<_> =
+            regular.map(|point| (point.at.x, point.revision.clone())).collect();
         revisions.dedup_by(|one, other| one.0 == other.0);
         let tags = self.notes.iter().filter(|note| note.kind == TrendNoteKind::Tag);
         let mut tags: Vec<_> = tags.map(|tag| (tag.x, tag.label.clone())).collect();
@@ -281,8 +273,7 @@ impl SheetContent for TrendChart {
             0 => "no change".to_owned(),
             changes => format_count(changes, "change", "s"),
         };
-        let descriptions: Vec<&str> =
-            self.changes.iter().map(|change| &*change.description).collect();
+        let descriptions: Vec<_> = self.changes.iter().map(|change| &*change.description).collect();
         let listed = match descriptions[..] {
             [] => String::new(),
             _ => format!(": {}", descriptions.join("; ")),
@@ -311,15 +302,14 @@ impl SheetContent for TrendChart {
         let Some(layout) = TrendLayout::new(self, PixelRect::new(0.0, 0.0, width, 1e6)) else {
             return plot;
         };
-        let above = top_strip_height(&self.y.label) + layout.marks.height();
-        above + plot.max(MIN_PLOT_PX) + layout.foot.height()
+        top_strip_height(&self.y.label) + layout.marks.height() + plot + layout.foot.height()
     }
 }
 
 /// A trend laid out on a sheet.
-struct TrendLayout<'a> {
-    chart: &'a TrendChart,
-    area: PlotArea,
+pub(crate) struct TrendLayout<'a> {
+    pub chart: &'a TrendChart,
+    pub area: PlotArea,
     sheet: PixelRect,
     shown: ShownPoints<'a>,
     marks: TrendMarks<'a>,
@@ -341,7 +331,7 @@ impl<'a> TrendLayout<'a> {
         let left = sheet.left + left_gutter_width(&draft);
         let right = (sheet.right - RIGHT_PX).max(left + 8.0);
         let x = AxisMapping::new(&ChartAxis::default(), x, left, right);
-        let max_lanes = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX).floor().max(0.0);
+        let max_lanes = ((bottom - above - MIN_PLOT_PX) / CHANGE_LANE_PX).floor().max(0.0);
         let ends = (sheet.left, sheet.right.max(right));
         let marks =
             TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, max_lanes as usize);
@@ -358,16 +348,10 @@ impl<'a> TrendLayout<'a> {
         self.foot.draw(svg, self.sheet, &self.area);
         self.draw_continuation(svg);
         self.draw_levels(svg);
-        let field = self.point_field();
-        field.draw_points(svg, &self.chart.buckets(&self.shown.inside, MAX_SINGLE_POINTS));
-        field.draw_strays(svg, &self.shown.strays);
+        self.draw_points(svg, &self.chart.buckets(&self.shown.inside, MAX_SINGLE_POINTS));
+        self.draw_strays(svg, &self.shown.strays);
         self.draw_levels_above(svg);
         self.marks.draw(svg, &self.area);
-    }
-
-    fn point_field(&self) -> PointField<'_> {
-        let TrendChart { machines, unit, detail, .. } = self.chart;
-        PointField { area: &self.area, machines, unit, detail: *detail }
     }
 
     /// Both ends of the line of a level, in pixels.
@@ -381,9 +365,7 @@ impl<'a> TrendLayout<'a> {
     fn draw_bands(&self, svg: &mut SvgWriter) {
         svg.start_group("bands").end_with(|svg| {
             for level in self.chart.shown_levels() {
-                let (Some(low), Some(high)) = (level.low, level.high) else {
-                    continue;
-                };
+                let (Some(low), Some(high)) = (level.low, level.high) else { continue };
                 let [(left, _), (right, _)] = self.level_ends(level);
                 let (bottom, top) = (self.area.y.pixel_at(low), self.area.y.pixel_at(high));
                 let rect = PixelRect { left, top, right, bottom: bottom.max(top) };
@@ -394,16 +376,13 @@ impl<'a> TrendLayout<'a> {
     }
 
     fn draw_levels(&self, svg: &mut SvgWriter) {
-        let field = self.point_field();
         svg.start_group("levels").set_stroke(INK, 2.0).end_with(|svg| {
             for level in self.chart.shown_levels() {
                 let [from, to] = self.level_ends(level);
-                let value = field.format_estimate(level.value, level.low, level.high);
-                let machine = level.machine.map_or("", |machine| field.machine_name(machine));
+                let value = self.format_estimate(level.value, level.low, level.high);
+                let machine = level.machine.map_or("", |machine| self.machine_name(machine));
                 let tooltip = format!("level {value}\n{machine}");
-                svg.start_line(from, to)
-                    .set_text("class", "level")
-                    .end_with_tooltip(tooltip.trim_end());
+                svg.start_line("level", from, to).end_with_tooltip(tooltip.trim_end());
             }
         });
     }
@@ -415,7 +394,7 @@ impl<'a> TrendLayout<'a> {
         group.set_text("pointer-events", "none").end_with(|svg| {
             for level in self.chart.shown_levels() {
                 let [from, to] = self.level_ends(level);
-                svg.start_line(from, to).end_empty();
+                svg.start_line("", from, to).end_empty();
             }
             self.draw_slopes(svg);
         });
@@ -438,8 +417,7 @@ impl<'a> TrendLayout<'a> {
                 let Some(before) = before.filter(|level| level.to <= change.before) else {
                     continue;
                 };
-                svg.start_line(middle(before), middle(after))
-                    .set_text("class", "slope")
+                svg.start_line("slope", middle(before), middle(after))
                     .set_text("stroke", change.colour())
                     .set_text("stroke-dasharray", "7 4")
                     .end_empty();
@@ -508,7 +486,7 @@ impl TrendChart {
         const MARK_Y: f64 = SPARK_MARKS_PX / 2.0;
         for change in &self.changes {
             let x = area.x.pixel_at(change.border_position());
-            svg.start_line((x, MARK_Y), (x, area.rect.bottom))
+            svg.start_line("", (x, MARK_Y), (x, area.rect.bottom))
                 .set_stroke(change.colour(), 0.9)
                 .set_text("stroke-dasharray", "2 2")
                 .end_empty();
@@ -519,19 +497,130 @@ impl TrendChart {
 
 /// Draws a faint line from point to point, for each machine.
 fn draw_spark_points(svg: &mut SvgWriter, area: &PlotArea, buckets: &[PointBucket<'_>]) {
-    let mut lines = String::new();
-    for machine_buckets in buckets.chunk_by(|one, other| one.kind == other.kind) {
-        for (index, bucket) in machine_buckets.iter().enumerate() {
-            let point = bucket.summary_point();
-            let (x, y) = area.point_at(point.x, point.y);
-            let step = if index == 0 { 'M' } else { 'L' };
-            lines.push_str(&format!("{step}{x:.1} {y:.1}"));
-        }
-    }
-    svg.start_path("course", &lines)
+    let corner = |bucket: &PointBucket<'_>| {
+        let point = bucket.summary_point();
+        let (x, y) = area.point_at(point.x, point.y);
+        format!("{x:.1} {y:.1}")
+    };
+    let line = |buckets: &[PointBucket<'_>]| {
+        format!("M{}", buckets.iter().map(corner).collect::<Vec<_>>().join("L"))
+    };
+    let lines = buckets.chunk_by(|one, other| one.kind == other.kind).map(line);
+    svg.start_path("course", &lines.collect::<String>())
         .set_text("fill", "none")
         .set_stroke(MUTED, 1.0)
         .set_number("stroke-opacity", 0.7)
         .set_text("stroke-linejoin", "round")
         .end_empty();
+}
+
+// Small charts of values for the cells of a table: a line, its levels, and its last point. The style
+// of the page chooses the colors.
+
+/// Distance of the drawing from its edges, where lines and the last point must not be cut off.
+const MARGIN_PX: f64 = 2.5;
+
+/// Values in equal steps.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sparkline {
+    /// The values, oldest first.
+    pub points: Vec<f64>,
+    /// The levels of the values.
+    pub levels: Vec<SparkLevel>,
+}
+
+/// A level: a stretch of points without a change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SparkLevel {
+    /// Index of its first point.
+    pub first: usize,
+    /// Index of its last point.
+    pub last: usize,
+    /// The value of the level.
+    pub value: f64,
+}
+
+impl Sparkline {
+    /// Renders the values as SVG of this size in pixels; `None` without a finite value. The drawing
+    /// is hidden from screen readers, because the row states the same in words.
+    pub fn render_svg(&self, width_px: u32, height_px: u32) -> Option<String> {
+        let (width, height) = (f64::from(width_px), f64::from(height_px));
+        let values = self.points.iter().copied().chain(self.levels.iter().map(|each| each.value));
+        let finite = values.filter(|value| value.is_finite());
+        let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        let last_index = self.points.iter().rposition(|value| value.is_finite())?;
+        let steps = self.points.len().saturating_sub(1).max(1) as f64;
+        let x = |index: f64| MARGIN_PX + (width - 2.0 * MARGIN_PX) * index / steps;
+        let y = |value: f64| {
+            let share = if high > low { (value - low) / (high - low) } else { 0.5 };
+            height - MARGIN_PX - (height - 2.0 * MARGIN_PX) * share
+        };
+        let mut out = format!(
+            "<svg class=\"mini\" width=\"{width_px}\" height=\"{height_px}\" \
+             viewBox=\"0 0 {width_px} {height_px}\" aria-hidden=\"true\">"
+        );
+        let corner = |(index, value): (f64, f64)| format!("{:.1} {:.1}", x(index), y(value));
+        let corners = self.corners((width_px / 2).max(1) as usize).into_iter().map(corner);
+        let corners: Vec<String> = corners.collect();
+        if corners.len() > 1 {
+            out.push_str(&format!("<path class=\"line\" d=\"M{}\"/>", corners.join("L")));
+        }
+        let shown = self.levels.iter().filter(|each| each.value.is_finite());
+        let lines: String = shown
+            .map(|level| {
+                let [from, to] = [level.first, level.last].map(|index| x(index as f64));
+                format!("M{from:.1} {:.1}H{:.1}", y(level.value), to.max(from + 2.0))
+            })
+            .collect();
+        if !lines.is_empty() {
+            out.push_str(&format!("<path class=\"level\" d=\"{lines}\"/>"));
+        }
+        let (end_x, end_y) = (x(last_index as f64), y(self.points[last_index]));
+        Some(out + &format!("<circle cx=\"{end_x:.1}\" cy=\"{end_y:.1}\" r=\"1.8\"/></svg>"))
+    }
+
+    /// Returns at most about `max_count` corners of the line: the means of neighboring points, with
+    /// their indexes.
+    fn corners(&self, max_count: usize) -> Vec<(f64, f64)> {
+        let size = self.points.len().div_ceil(max_count).max(1);
+        let chunks = self.points.chunks(size).enumerate();
+        let mean = |(number, chunk): (usize, &[f64])| {
+            let finite: Vec<_> = chunk.iter().copied().filter(|value| value.is_finite()).collect();
+            let count = finite.len() as f64;
+            let middle = (number * size) as f64 + (chunk.len() - 1) as f64 / 2.0;
+            (count > 0.0).then(|| (middle, finite.iter().sum::<f64>() / count))
+        };
+        chunks.filter_map(mean).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sparkline_has_a_line_its_levels_and_its_last_point() {
+        let level = |first, last, value| SparkLevel { first, last, value };
+        let spark = Sparkline {
+            points: vec![1.0, 1.0, f64::NAN, 3.0, 3.0],
+            levels: vec![level(0, 1, 1.0), level(3, 4, 3.0)],
+        };
+        let svg = spark.render_svg(105, 15).unwrap();
+        assert!(svg.contains("d=\"M2.5 12.5L27.5 12.5L77.5 2.5L102.5 2.5\""), "{svg}");
+        assert!(svg.contains("d=\"M2.5 12.5H27.5M77.5 2.5H102.5\""), "{svg}");
+        assert!(svg.contains("<circle cx=\"102.5\" cy=\"2.5\""), "{svg}");
+    }
+
+    #[test]
+    fn few_or_no_points_and_very_many_are_drawn() {
+        let of = |points: Vec<f64>| Sparkline { points, levels: Vec::new() };
+        assert_eq!(of(Vec::new()).render_svg(100, 16), None);
+        assert_eq!(of(vec![f64::NAN]).render_svg(100, 16), None);
+        let one = of(vec![7.0]).render_svg(100, 16).unwrap();
+        assert!(one.contains("cy=\"8.0\"") && !one.contains("<path"), "{one}");
+        let many = of((0..2_000).map(f64::from).collect()).render_svg(100, 16).unwrap();
+        assert!(many.len() < 900, "{}", many.len());
+    }
 }

@@ -6,12 +6,12 @@ use crate::axes::PlotArea;
 use crate::axis::AxisMapping;
 use crate::sheet::draw_failure;
 use crate::style::VerdictMark;
-use crate::svg::{AXIS, INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextLine};
+use crate::svg::{AXIS, INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
 
 /// Font size and lane height of the labels, for changes and for notes.
 const CHANGE_PX: f64 = 12.0;
-const CHANGE_LANE_PX: f64 = 18.0;
+pub(crate) const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
 /// Height of the crosses of failures above the axis.
@@ -134,7 +134,7 @@ impl TrendChange {
         }
         if self.state.is_invalidated() {
             let half_px = radius + 1.0;
-            svg.start_line((x - half_px, y + half_px), (x + half_px, y - half_px))
+            svg.start_line("", (x - half_px, y + half_px), (x + half_px, y - half_px))
                 .set_stroke(colour, 1.5)
                 .end_empty();
         }
@@ -221,8 +221,8 @@ fn place_in_lanes(
     texts.into_iter().map(placed_text).collect()
 }
 
-fn count_lanes(placed: &[PlacedText]) -> usize {
-    placed.iter().map(|text| text.lane + 1).max().unwrap_or(0)
+fn count_lanes<'t>(placed: impl IntoIterator<Item = &'t PlacedText>) -> usize {
+    placed.into_iter().map(|text| text.lane + 1).max().unwrap_or(0)
 }
 
 /// Changes and notes, with the placement of their labels, from left to right.
@@ -235,9 +235,6 @@ pub(crate) struct TrendMarks<'a> {
 }
 
 impl<'a> TrendMarks<'a> {
-    /// Height of a lane.
-    pub const LANE_PX: f64 = CHANGE_LANE_PX;
-
     /// Places labels between the left and right ends given by `ends`, in pixels. Changes have at
     /// most `max_lanes` lanes. A change without a lane for its label is shown by its mark only.
     pub fn lay_out(
@@ -261,11 +258,8 @@ impl<'a> TrendMarks<'a> {
             let is_complete = placed.iter().all(|label| !label.is_cut);
             (is_complete && count_lanes(&placed) <= limit.min(max_lanes)).then_some(placed)
         };
-        let placed = MAX_CHANGE_LANES
-            .into_iter()
-            .enumerate()
-            .find_map(fits)
-            .unwrap_or_else(|| placed_labels(MAX_CHANGE_LANES.len() - 1));
+        let placed = MAX_CHANGE_LANES.into_iter().enumerate().find_map(fits);
+        let placed = placed.unwrap_or_else(|| placed_labels(MAX_CHANGE_LANES.len() - 1));
         let mut lines: Vec<&TrendNote> =
             notes.iter().filter(|note| note.is_line() && x.contains_value(note.x)).collect();
         lines.sort_by(|one, other| one.x.total_cmp(&other.x));
@@ -281,12 +275,11 @@ impl<'a> TrendMarks<'a> {
             label.filter(|label| label.lane < MAX_NOTE_LANES)
         };
         let labels: Vec<Option<PlacedText>> = lines.iter().map(|note| take_label(note)).collect();
-        let note_lanes = labels.iter().flatten().map(|label| label.lane + 1).max();
         let failed =
             |note: &&TrendNote| note.kind == TrendNoteKind::Failure && x.contains_value(note.x);
         Self {
             lanes: count_lanes(&placed).min(max_lanes),
-            note_lanes: note_lanes.unwrap_or(0),
+            note_lanes: count_lanes(labels.iter().flatten()),
             changes: changes.into_iter().zip(placed).collect(),
             notes: lines.into_iter().zip(labels).collect(),
             failures: notes.iter().filter(failed).collect(),
@@ -317,8 +310,7 @@ impl<'a> TrendMarks<'a> {
                     TrendNoteKind::Work => ("", 1.4),
                     _ => ("5 3", 0.9),
                 };
-                svg.start_line((x, area.rect.top - label_px), (x, area.rect.bottom))
-                    .set_text("class", "note")
+                svg.start_line("note", (x, area.rect.top - label_px), (x, area.rect.bottom))
                     .set_stroke(AXIS, width)
                     .set_nonempty("stroke-dasharray", dash)
                     .end_with_tooltip(note.tooltip());
@@ -342,8 +334,7 @@ impl<'a> TrendMarks<'a> {
                     _ => "3 3",
                 };
                 let x = area.x.pixel_at(change.border_position());
-                svg.start_line((x, self.mark_y(label, top)), (x, bottom))
-                    .set_text("class", "border")
+                svg.start_line("border", (x, self.mark_y(label, top)), (x, bottom))
                     .set_stroke(change.colour(), 1.2)
                     .set_nonempty("stroke-dasharray", dash)
                     .end_empty();
@@ -411,6 +402,6 @@ fn draw_label(
         bottom: middle + size_px * 0.6,
     };
     svg.start_rect("", rect).set_text("fill", PAPER).end_empty();
-    let text = TextLine::at(&label.text, label.left, middle + size_px * 0.36, size_px);
-    svg.write_text(&text.with_color(colour));
+    let at = (label.left, middle + size_px * 0.36);
+    svg.write_text(&label.text, at, size_px, TextAnchor::Start, colour);
 }

@@ -8,10 +8,9 @@ use crate::distribution::median;
 use crate::format::{format_figure, format_range};
 use crate::point_chart::ChartPoint;
 use crate::style::SeriesStyle;
-use crate::svg::{
-    AXIS, INK, MUTED, OpenElement, PAPER, PixelRect, SvgWriter, TextAnchor, TextLine,
-};
+use crate::svg::{AXIS, INK, MUTED, OpenElement, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
+use crate::trend_chart::TrendLayout;
 
 /// Maximum number of points that are drawn individually instead of in buckets.
 pub(crate) const MAX_SINGLE_POINTS: usize = 1000;
@@ -173,15 +172,7 @@ fn format_exact(value: f64) -> String {
 /// Attributes of a mark for programs, by name.
 type MarkAttributes = Vec<(&'static str, String)>;
 
-/// The plot area of a trend, and the data that its points share.
-pub(crate) struct PointField<'a> {
-    pub area: &'a PlotArea,
-    pub machines: &'a [String],
-    pub unit: &'a str,
-    pub detail: TrendDetail,
-}
-
-impl PointField<'_> {
+impl TrendLayout<'_> {
     /// Draws the bars and marks of all buckets, by kind. A group has buckets of one kind.
     pub fn draw_points(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let width = self.area.rect.width();
@@ -191,7 +182,7 @@ impl PointField<'_> {
         svg.start_element("defs").end_with(|svg| self.define_shapes(svg, &kinds, radius));
         for group in groups() {
             self.draw_bars(svg, group);
-            match self.detail {
+            match self.chart.detail {
                 TrendDetail::Nothing => self.draw_vertices(svg, group),
                 TrendDetail::Full | TrendDetail::Tooltips => self.draw_markers(svg, group, radius),
             }
@@ -200,7 +191,7 @@ impl PointField<'_> {
 
     /// Defines each shape once, for all points of its kind.
     fn define_shapes(&self, svg: &mut SvgWriter, kinds: &[PointKind], radius: f64) {
-        if self.detail == TrendDetail::Nothing {
+        if self.chart.detail == TrendDetail::Nothing {
             for kind in kinds {
                 // These attributes give the size of the marker in pixels, and prevent clipping at
                 // its edge.
@@ -244,9 +235,9 @@ impl PointField<'_> {
     fn draw_markers(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], radius: f64) {
         let kind = buckets[0].kind;
         let shape = format!("#{}", PointKind { is_aside: false, ..kind }.marker_id());
-        let class = if self.detail == TrendDetail::Full { "point" } else { "" };
+        let class = if self.chart.detail == TrendDetail::Full { "point" } else { "" };
         let group = kind.paint(svg.start_group(kind.class()), radius);
-        group.set_nonempty("data-unit", self.unit).end_with(|svg| {
+        group.set_nonempty("data-unit", &self.chart.unit).end_with(|svg| {
             for bucket in buckets {
                 let point = bucket.summary_point();
                 let (x, y) = self.area.point_at(point.x, point.y);
@@ -304,11 +295,10 @@ impl PointField<'_> {
     /// Ends a mark with its details.
     fn end_mark(&self, mark: OpenElement<'_>, bucket: &PointBucket<'_>) {
         let (attributes, tooltip) = match bucket.points[..] {
-            [] => return mark.end_empty(),
             [point] => self.point_details(point),
             _ => self.bucket_details(bucket),
         };
-        match self.detail {
+        match self.chart.detail {
             TrendDetail::Nothing => mark.end_empty(),
             TrendDetail::Tooltips => mark.end_with_tooltip(&tooltip),
             TrendDetail::Full => attributes
@@ -364,7 +354,7 @@ impl PointField<'_> {
             ("", _) | (_, "") => String::new(),
             (from, to) => format!("{from} to {to}"),
         };
-        let value = format!("median {} {}", format_figure(summary.y), self.unit);
+        let value = format!("median {} {}", format_figure(summary.y), self.chart.unit);
         let range = format_range(low, high);
         let machine = self.tooltip_machine(first.machine);
         (attributes, join_texts(&[&heading, &dates, &value, &range, machine], "\n"))
@@ -372,13 +362,13 @@ impl PointField<'_> {
 
     /// Name of a machine; empty if it is unknown.
     pub fn machine_name(&self, machine: usize) -> &str {
-        self.machines.get(machine).map_or("", String::as_str)
+        self.chart.machines.get(machine).map_or("", String::as_str)
     }
 
     /// Name of a machine for a tooltip. Empty with [`TrendDetail::Tooltips`] if there is only one
     /// machine.
     fn tooltip_machine(&self, machine: usize) -> &str {
-        match (self.detail, self.machines) {
+        match (self.chart.detail, &self.chart.machines[..]) {
             (TrendDetail::Tooltips, [] | [_]) => "",
             _ => self.machine_name(machine),
         }
@@ -386,7 +376,7 @@ impl PointField<'_> {
 
     /// Formats a value as `26,705 ns [26,475, 26,806]`.
     pub fn format_estimate(&self, value: f64, low: Option<f64>, high: Option<f64>) -> String {
-        let value = format!("{} {}", format_figure(value), self.unit);
+        let value = format!("{} {}", format_figure(value), self.chart.unit);
         match (low, high) {
             (Some(low), Some(high)) => {
                 format!("{} [{}, {}]", value.trim_end(), format_figure(low), format_figure(high))
@@ -452,7 +442,7 @@ impl TrendFoot<'_> {
         let tick_end = bottom + TICK_LENGTH_PX;
         svg.start_group("x-ticks").end_with(|svg| {
             for tick in &ticks {
-                let line = svg.start_line((tick.x_px, bottom), (tick.x_px, tick_end));
+                let line = svg.start_line("", (tick.x_px, bottom), (tick.x_px, tick_end));
                 line.set_text("stroke", AXIS).end_empty();
                 tick.write(svg, tick_end + TICK_PX, MUTED);
             }
@@ -474,8 +464,7 @@ impl TrendFoot<'_> {
             let inside = self.tags.iter().filter(|(position, _)| area.x.contains_value(*position));
             for (position, name) in inside {
                 let x_px = area.x.pixel_at(*position);
-                svg.start_line((x_px, top), (x_px, bottom))
-                    .set_text("class", "tag")
+                svg.start_line("tag", (x_px, top), (x_px, bottom))
                     .set_stroke(AXIS, 0.8)
                     .set_text("stroke-dasharray", "1 3")
                     .end_with_tooltip(name);
@@ -498,8 +487,7 @@ struct PlacedLabel {
 
 impl PlacedLabel {
     fn write(&self, svg: &mut SvgWriter, baseline: f64, colour: &str) {
-        let text = TextLine::at(&self.text, self.middle, baseline, TICK_PX);
-        svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(colour));
+        svg.write_text(&self.text, (self.middle, baseline), TICK_PX, TextAnchor::Middle, colour);
     }
 }
 
@@ -528,9 +516,7 @@ fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> 
 /// Order in which to select indices: the last, the first, then repeatedly the middle between two
 /// selected neighbors.
 fn halving_order(count: usize) -> Vec<usize> {
-    let Some(last) = count.checked_sub(1) else {
-        return Vec::new();
-    };
+    let Some(last) = count.checked_sub(1) else { return Vec::new() };
     let mut order = vec![last, 0];
     let mut gaps = std::collections::VecDeque::from([(0, last)]);
     while let Some((low, high)) = gaps.pop_front() {
@@ -560,14 +546,6 @@ enum DateStep {
     Months(i64),
 }
 
-/// Returns all steps, from fine to coarse.
-fn date_steps() -> impl Iterator<Item = DateStep> {
-    let minutes = [1.0, 5.0, 15.0, 60.0, 180.0, 720.0].map(DateStep::Minutes);
-    let days = [1.0, 2.0, 7.0, 14.0].map(DateStep::Days);
-    let months = [1, 2, 3, 6, 12, 24, 60, 120, 1200].map(DateStep::Months);
-    minutes.into_iter().chain(days).chain(months)
-}
-
 fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let (low, high) = (x.extent.low, x.extent.high);
     if low.abs() > MAX_DATE_MS || high.abs() > MAX_DATE_MS {
@@ -580,33 +558,35 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
         let written = place_labels(&labels, x, ends);
         (!labels.is_empty() && written.len() == labels.len()).then_some(written)
     };
-    date_steps().find_map(fitting_labels).unwrap_or_default()
+    let minutes = [1.0, 5.0, 15.0, 60.0, 180.0, 720.0].map(DateStep::Minutes);
+    let days = [1.0, 2.0, 7.0, 14.0].map(DateStep::Days);
+    let months = [1, 2, 3, 6, 12, 24, 60, 120, 1200].map(DateStep::Months);
+    let mut steps = minutes.into_iter().chain(days).chain(months);
+    steps.find_map(fitting_labels).unwrap_or_default()
 }
 
 impl DateStep {
     /// Dates of this step from `low` to `high`; none if there are more than `max_labels`.
     fn step_labels(self, low: f64, high: f64, max_labels: f64) -> Vec<PositionLabel> {
-        let length = match self {
-            Self::Minutes(minutes) => minutes * MINUTE_MS,
-            Self::Days(days) => days * DAY_MS,
-            Self::Months(months) => months as f64 * 30.0 * DAY_MS,
+        // The distance between candidates, and the number of candidates per label.
+        let (distance, count) = match self {
+            Self::Minutes(minutes) => (minutes * MINUTE_MS, 1.0),
+            Self::Days(days) => (days * DAY_MS, 1.0),
+            Self::Months(months) => (DAY_MS, months as f64 * 30.0),
         };
-        if (high - low) / length > max_labels {
+        if (high - low) / (count * distance) > max_labels {
             return Vec::new();
         }
-        let dates: Vec<f64> = match self {
+        let [first, last] = [(low / distance).ceil(), (high / distance).floor()];
+        let candidates = (first as i64..=last as i64).map(|index| index as f64 * distance);
+        let dates = candidates.filter(|date_ms| match self {
+            Self::Minutes(_) | Self::Days(_) => true,
             Self::Months(months) => {
-                let (year, month, _) = civil_date(low);
-                let first = month_number(year, month).div_euclid(months) * months;
-                let starts = (0..).map(|index| start_of_month(first + index * months));
-                starts.take_while(|date_ms| *date_ms <= high).filter(|ms| *ms >= low).collect()
+                let (year, month, day) = civil_date(*date_ms);
+                day == 1 && (year * 12 + month - 1).rem_euclid(months) == 0
             }
-            Self::Minutes(_) | Self::Days(_) => {
-                let [first, last] = [(low / length).ceil(), (high / length).floor()];
-                (first as i64..=last as i64).map(|index| index as f64 * length).collect()
-            }
-        };
-        dates.into_iter().map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
+        });
+        dates.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
     }
 
     fn format_date(self, at_ms: f64) -> String {
@@ -623,11 +603,6 @@ impl DateStep {
     }
 }
 
-/// Months since the year 0.
-fn month_number(year: i64, month: i64) -> i64 {
-    year * 12 + month - 1
-}
-
 /// Year, month and day of the Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date
 /// Algorithms"). In the computation, years start in March, so the leap day is the last day of a
 /// year.
@@ -642,18 +617,6 @@ fn civil_date(at_ms: f64) -> (i64, i64, i64) {
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
-/// Start of the month with this number (see [`month_number`]), in milliseconds since the
-/// Unix epoch.
-fn start_of_month(number: i64) -> f64 {
-    let month = number.rem_euclid(12) + 1;
-    let year = number.div_euclid(12) - i64::from(month <= 2);
-    let shifted = if month > 2 { month - 3 } else { month + 9 };
-    let year_of_era = year.rem_euclid(400);
-    let day_of_era =
-        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * shifted + 2) / 5;
-    (year.div_euclid(400) * 146_097 + day_of_era - 719_468) as f64 * DAY_MS
 }
 
 #[cfg(test)]
@@ -674,16 +637,16 @@ mod tests {
         ] {
             assert_eq!(civil_date(seconds * 1e3), (year, month, day));
         }
-        for number in 12 * 1890..12 * 2110 {
-            let (year, month, day) = civil_date(start_of_month(number));
-            assert_eq!((month_number(year, month), day), (number, 1));
-        }
+        // The days from 1890 to 2110.
+        let dates = (-29_219..51_134).map(|day| civil_date(f64::from(day) * DAY_MS));
+        let firsts = dates.filter(|(.., day)| *day == 1);
+        let months: Vec<i64> = firsts.map(|(year, month, _)| year * 12 + month - 1).collect();
+        assert_eq!(months, (12 * 1890..12 * 2110).collect::<Vec<_>>());
     }
 
     fn days(count: f64, width: f64) -> Vec<String> {
         let low = 1_767_225_600e3; // 2026-01-01
-        let extent =
-            AxisExtent::of_values(&AxisScale::Linear, [low, low + count * DAY_MS]).unwrap();
+        let extent = AxisExtent::of_values(AxisScale::Linear, [low, low + count * DAY_MS]).unwrap();
         let x = AxisMapping::new(&ChartAxis::linear(""), extent, 0.0, width);
         let written = date_labels(&x, (-20.0, width + 20.0));
         written.into_iter().map(|label| label.text).collect()

@@ -19,32 +19,6 @@ pub struct ShiftEstimate {
     pub interval: Interval,
 }
 
-/// Size of Cliff's delta in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EffectMagnitude {
-    /// Below 0.147.
-    Negligible,
-    /// Below 0.33.
-    Small,
-    /// Below 0.474.
-    Medium,
-    /// From 0.474 on.
-    Large,
-}
-
-impl EffectMagnitude {
-    /// The word for a delta of either sign (Romano et al., Florida Association of Institutional
-    /// Research, 2006).
-    pub fn of_delta(cliffs_delta: f64) -> EffectMagnitude {
-        match cliffs_delta.abs() {
-            size if size < 0.147 => EffectMagnitude::Negligible,
-            size if size < 0.33 => EffectMagnitude::Small,
-            size if size < 0.474 => EffectMagnitude::Medium,
-            _ => EffectMagnitude::Large,
-        }
-    }
-}
-
 /// Cliff's delta: P(candidate > baseline) - P(candidate < baseline) over all pairs, from -1 to 1
 /// (Cliff, Psychological Bulletin 114, 1993). NaN when a group is empty.
 pub fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> f64 {
@@ -345,8 +319,6 @@ mod tests {
         assert_eq!(cliffs_delta(&[1.0, 2.0], &[3.0]), 1.0);
         assert_eq!(cliffs_delta(&[1.0], &[1.0]), 0.0);
         assert!(cliffs_delta(&[], &[1.0]).is_nan());
-        assert_eq!(EffectMagnitude::of_delta(-0.4), EffectMagnitude::Medium);
-        assert!(EffectMagnitude::of_delta(0.5) > EffectMagnitude::of_delta(0.1));
     }
 
     /// R 4.2.2: `a <- summary(aov(y ~ g))[[1]]$"Sum Sq"; a[1] / sum(a)` with these three groups.

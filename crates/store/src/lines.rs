@@ -55,7 +55,7 @@ impl Store {
         let (sessions, numbers) = current.unwrap_or_default();
         self.transact(|file| {
             let delete = sql!("DELETE FROM branch_revision WHERE project = $1 AND branch = $2");
-            let removed = file.execute(delete, sql_params![PROJECT, name])?;
+            let removed = file.count_changes(delete, sql_params![PROJECT, name])?;
             let insert = sql!(
                 "INSERT INTO branch_revision (project, branch, position, revision)
                  SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT),
@@ -65,7 +65,7 @@ impl Store {
                        OR session IN (SELECT session FROM origin WHERE branch = $3))
                        GROUP BY revision) AS measured"
             );
-            let inserted = file.execute(insert, sql_params![PROJECT, name, branch])?;
+            let inserted = file.count_changes(insert, sql_params![PROJECT, name, branch])?;
             // Do not record an empty line for a name that is not a branch.
             if removed + inserted > 0 {
                 let sql = sql!(

@@ -29,7 +29,7 @@ pub struct RequestBody {
 }
 
 /// HTML attributes of the report's table, its rows and its cells (`-w`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HtmlAttributes {
     /// `-x`: attributes of the table.
     pub table: String,
@@ -37,16 +37,6 @@ pub struct HtmlAttributes {
     pub row: String,
     /// `-z`: attributes of cells.
     pub cell: String,
-}
-
-impl Default for HtmlAttributes {
-    fn default() -> HtmlAttributes {
-        HtmlAttributes {
-            table: String::new(),
-            row: String::new(),
-            cell: "bgcolor=white".to_owned(),
-        }
-    }
 }
 
 /// Options of a test.
@@ -130,6 +120,12 @@ impl AbRequest {
         }
     }
 
+    /// Requests an HTML table; returns its attributes, which are at first those of ab.
+    fn html_attributes(&mut self) -> &mut HtmlAttributes {
+        let cell = "bgcolor=white".to_owned();
+        self.html.get_or_insert_with(|| HtmlAttributes { cell, ..HtmlAttributes::default() })
+    }
+
     /// Returns the method of every request.
     pub fn method(&self) -> &str {
         let uploaded = self.upload.as_ref().map(|upload| upload.method);
@@ -201,7 +197,7 @@ fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
         "-S" => request.hides_spread = true,
         "-q" => request.hides_progress = true,
         "-w" => {
-            request.html.get_or_insert_default();
+            request.html_attributes();
         }
         "-r" => request.continues_on_errors = true,
         "-k" => request.keeps_alive = true,
@@ -252,9 +248,9 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         "-X" => request.proxy = Some(value.to_owned()),
         "-e" => request.csv = Some(value.into()),
         "-g" => request.tsv = Some(value.into()),
-        "-x" => request.html.get_or_insert_default().table = value.to_owned(),
-        "-y" => request.html.get_or_insert_default().row = value.to_owned(),
-        "-z" => request.html.get_or_insert_default().cell = value.to_owned(),
+        "-x" => request.html_attributes().table = value.to_owned(),
+        "-y" => request.html_attributes().row = value.to_owned(),
+        "-z" => request.html_attributes().cell = value.to_owned(),
         "-E" => request.identity = Some(value.into()),
         "-f" => request.tls_version = parse_tls_version(value)?,
         "--verify" => request.verify = Some(value.to_owned()),

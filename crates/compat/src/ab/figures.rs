@@ -58,15 +58,11 @@ pub struct AbFigures {
 }
 
 impl AbFigures {
-    /// Computes the figures. `request_bytes` is the size of each request.
-    pub fn from_measured(
-        request: &AbRequest,
-        measured: &LoadMeasurement,
-        request_bytes: usize,
-    ) -> AbFigures {
+    /// Computes the figures. `size` is the number of bytes of each request.
+    pub fn from_measured(request: &AbRequest, measured: &LoadMeasurement, size: usize) -> Self {
         let counts = &measured.totals.outcomes;
         let rows = &measured.rows;
-        let sent_bytes = counts.connections.sends * request_bytes as u64;
+        let sent_bytes = counts.connections.sends * size as u64;
         AbFigures {
             concurrency: request.concurrency,
             began_epoch_ms: measured.began_epoch_ms,
@@ -127,12 +123,11 @@ impl AbFigures {
         if self.failures != FailureCounts::default() || self.elapsed_ns < SHORT_TEST_NS {
             return false;
         }
-        let (Some(effective), Some(times)) = (self.effective_concurrency(), &self.times) else {
-            return false;
-        };
-        let mean_ns = times.sum_ns() as f64 / times.count() as f64;
-        let edge_share = mean_ns / self.elapsed_ns as f64;
-        effective < f64::from(self.concurrency) * (MIN_CONCURRENCY_SHARE - edge_share)
+        self.effective_concurrency().zip(self.times.as_ref()).is_some_and(|(effective, times)| {
+            let mean_ns = times.sum_ns() as f64 / times.count() as f64;
+            let edge_share = mean_ns / self.elapsed_ns as f64;
+            effective < f64::from(self.concurrency) * (MIN_CONCURRENCY_SHARE - edge_share)
+        })
     }
 }
 
@@ -155,10 +150,8 @@ fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
 /// Counts requests by outcome. The load accepts every status, as ab does, but these counts treat
 /// only 2xx as `ok`.
 fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
-    let is_not_2xx = |row: &&RequestRecord| {
-        row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)
-    };
-    let not_2xx = measured.rows.iter().filter(is_not_2xx).count() as u64;
+    let ok_rows = measured.rows.iter().filter(|row| row.outcome == RequestOutcome::Ok);
+    let not_2xx = ok_rows.filter(|row| !(200..300).contains(&row.status)).count() as u64;
     let mut account = Vec::new();
     for row in measured.totals.outcomes.rows() {
         match row.name {
@@ -227,9 +220,6 @@ pub fn always_aborts_test(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Dns | ErrorClass::TlsVerify | ErrorClass::TlsAlpn)
 }
 
-/// Percentages that ab prints.
-pub const PERCENTS: [u32; 9] = speedwell_model::load::latency::AB_PERCENTS;
-
 /// Times of one request with a complete response, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTiming {
@@ -282,18 +272,11 @@ impl TimeStatistics {
         let count = times_ns.len();
         let mean_ns = times_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
         let squares: f64 = times_ns.iter().map(|ns| (*ns as f64 - mean_ns).powi(2)).sum();
-        let half = count / 2;
         TimeStatistics {
             least_ns: times_ns[0],
             mean_ns,
-            deviation_ns: match count {
-                1 => 0.0,
-                _ => (squares / (count - 1) as f64).sqrt(),
-            },
-            median_ns: match count % 2 {
-                1 => times_ns[half],
-                _ => times_ns[half - 1].midpoint(times_ns[half]),
-            },
+            deviation_ns: if count == 1 { 0.0 } else { (squares / (count - 1) as f64).sqrt() },
+            median_ns: times_ns[(count - 1) / 2].midpoint(times_ns[count / 2]),
             greatest_ns: times_ns[count - 1],
         }
     }
@@ -311,11 +294,9 @@ impl RequestTimings {
     /// Collects the times of requests with a complete response; `None` without any.
     pub fn of_requests(rows: &[RequestRecord]) -> Option<RequestTimings> {
         let answered = rows.iter().filter(|row| has_full_response(row));
-        let mut timings: Vec<RequestTiming> =
-            answered.filter_map(RequestTiming::from_record).collect();
+        let mut timings: Vec<_> = answered.filter_map(RequestTiming::from_record).collect();
         timings.sort_by_key(|timing| timing.begun_ns);
-        let mut sorted_totals_ns: Vec<u64> =
-            timings.iter().map(|timing| timing.total_ns()).collect();
+        let mut sorted_totals_ns: Vec<_> = timings.iter().map(|timing| timing.total_ns()).collect();
         sorted_totals_ns.sort_unstable();
         (!timings.is_empty()).then_some(RequestTimings { timings, sorted_totals_ns })
     }
@@ -450,7 +431,7 @@ mod tests {
     #[test]
     fn a_percentile_is_the_smallest_time_that_its_share_did_not_exceed() {
         let times = of_totals_ms(&(1..=100).collect::<Vec<_>>());
-        for percent in PERCENTS {
+        for percent in speedwell_model::load::latency::AB_PERCENTS {
             assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);
         }
         assert_eq!(times.percentile_ns(0), 1_000_000);

@@ -14,6 +14,7 @@ use speedwell_load::load::{
     RequestKind, RequestKinds, RequestTimeouts, SuccessRule, TlsOptions, TrustSource,
 };
 use speedwell_load::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
+use std::path::{Path, PathBuf};
 
 /// User agent of requests with `--http1.0`. It is ab's own user agent, because the responses of
 /// some servers depend on it.
@@ -77,22 +78,17 @@ fn to_nanoseconds(seconds: f64) -> u64 {
 }
 
 fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
-    let proxy = request
-        .proxy
-        .as_deref()
-        .map(|text| HostPort::parse(text, 80))
-        .transpose()
-        .map_err(anyhow::Error::msg)?;
+    let proxy = request.proxy.as_deref().map(|text| HostPort::parse(text, 80));
+    let proxy = proxy.transpose().map_err(anyhow::Error::msg)?;
     if proxy.is_some() && url.is_tls {
         bail!("'-X' is not supported with https: proxy tunnels are not implemented");
     }
     let connected_host = proxy.as_ref().unwrap_or(&url.host);
+    let identity =
+        |file: &PathBuf| ClientIdentity { certificates: file.clone(), key: file.clone() };
     let tls = TlsOptions {
         trust: if request.trusts_anyone { TrustSource::Anyone } else { TrustSource::System },
-        identity: request
-            .identity
-            .as_ref()
-            .map(|file| ClientIdentity { certificates: file.clone(), key: file.clone() }),
+        identity: request.identity.as_ref().map(identity),
         ..TlsOptions::default()
     };
     Ok(LoadTarget {
@@ -143,13 +139,11 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
 fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> RequestKind {
     let connection =
         if request.keeps_alive { ConnectionOption::KeepAlive } else { ConnectionOption::Close };
+    let is_proxied = request.proxy.is_some();
     RequestKind {
         name: "request".to_owned(),
         method: request.method().to_owned(),
-        target: match request.proxy {
-            Some(_) => url.absolute_form(),
-            None => url.path.clone(),
-        },
+        target: if is_proxied { url.absolute_form() } else { url.path.clone() },
         host: url.host_header(),
         headers: build_headers(request, url, body.as_deref()),
         body,
@@ -163,7 +157,7 @@ fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Req
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Option<Vec<u8>>> {
+pub fn read_body(request: &AbRequest, directory: &Path) -> Result<Option<Vec<u8>>> {
     let Some(upload) = &request.upload else { return Ok(None) };
     let file = directory.join(&upload.file);
     ensure!(!file.is_dir(), "'{}' is a folder", upload.file.display());
@@ -211,11 +205,6 @@ impl HostPort {
         };
         Ok(HostPort { name: name.to_owned(), port })
     }
-
-    /// Returns the name as it appears in a URL.
-    fn bracketed_name(&self) -> String {
-        if self.name.contains(':') { format!("[{}]", self.name) } else { self.name.clone() }
-    }
 }
 
 impl AbUrl {
@@ -247,12 +236,10 @@ impl AbUrl {
 
     /// Returns the value of the header field `Host`. The default port is left out.
     pub fn host_header(&self) -> String {
+        let HostPort { name, port } = &self.host;
+        let name = if name.contains(':') { format!("[{name}]") } else { name.clone() };
         let default_port = if self.is_tls { 443 } else { 80 };
-        if self.host.port == default_port {
-            self.host.bracketed_name()
-        } else {
-            format!("{}:{}", self.host.bracketed_name(), self.host.port)
-        }
+        if *port == default_port { name } else { format!("{name}:{port}") }
     }
 
     /// Returns the absolute form of the URL, as sent to a proxy (RFC 9112, section 3.2.2).

@@ -1,8 +1,11 @@
 //! Fabricated loads for the tests of neighboring modules, and tests of the output of `-e` and `-g`.
 
 use super::*;
+use speedwell_load::http1::RequestParts;
 use speedwell_model::load::latency::{RequestOutcome, RequestTotals};
-use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord};
+use speedwell_model::load::measurement::{
+    LoadMeasurement, LoadTimeline, ProbeFacts, RequestRecord,
+};
 use speedwell_model::load::outcomes::ErrorClass;
 
 /// Returns an answered request that took `total_ns` on a reused connection.
@@ -160,4 +163,90 @@ fn request_rows_have_the_format_of_ab_and_can_be_sorted_by_total_time() {
     assert_eq!(totals(&by_start)[..3], [80, 79, 78]);
     let sorted = totals(&written_rows(true));
     assert!(sorted.is_sorted() && sorted[0] == 71);
+}
+
+fn progress_lines(requests: Option<u64>, is_wanted: bool, at: &[u64]) -> String {
+    let mut out = Vec::new();
+    let mut progress = AbProgress::new(requests, is_wanted);
+    let (last, before) = at.split_last().unwrap();
+    for complete in before {
+        progress.show_completed(*complete, &mut out);
+    }
+    progress.show_finished(*last, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn progress_lines_match_ab() {
+    let recorded = "Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n";
+    assert_eq!(progress_lines(Some(200), true, &[40, 199, 200]), recorded);
+    assert_eq!(progress_lines(Some(200), true, &[200]), recorded);
+    assert_eq!(progress_lines(Some(200), false, &[200]), "");
+    assert_eq!(progress_lines(Some(150), true, &[150]), "");
+    // Recorded from `ab -t 1`.
+    let timed = "Completed 5000 requests\nFinished 5146 requests\n";
+    assert_eq!(progress_lines(None, true, &[5146]), timed);
+}
+
+#[test]
+fn verbosity_adds_the_request_header_and_then_the_statuses() {
+    let request = http1::Http1Request::new(&RequestParts {
+        method: "POST",
+        target: "/a",
+        host: "h",
+        body: Some(b"secret"),
+        ..RequestParts::default()
+    })
+    .unwrap();
+    let trace = |verbosity| {
+        let mut out = Vec::new();
+        trace_request(verbosity, &request, &mut out).unwrap();
+        trace_responses(verbosity, None, &[answered_row(1)], false, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(trace(1), "");
+    let head =
+        "INFO: POST header == \n---\nPOST /a HTTP/1.1\nHost: h\nContent-Length: 6\n\n\n---\n";
+    assert_eq!(trace(2), head);
+    assert_eq!(trace(3), format!("{head}LOG: Response code = 200\n"));
+}
+
+#[test]
+fn responses_are_escaped_on_a_terminal_and_verbatim_in_a_file() {
+    let answer = ProbeResponse {
+        facts: ProbeFacts {
+            address: "127.0.0.1:80".to_owned(),
+            tls: None,
+            status: 200,
+            server: Some("s\u{1b}[2J".to_owned()),
+            content_type: None,
+            body_bytes: 20,
+            wire_bytes: 100,
+            is_reusable: true,
+            connect_ns: 1,
+            service_ns: 1,
+            redirected_from: Vec::new(),
+        },
+        location: Some("/\u{202e}x".to_owned()),
+        body: b"one\r\n\ttwo\x1b]0;title\x07\x00".to_vec(),
+        is_success: true,
+    };
+    let trace = |is_terminal| {
+        let mut out = Vec::new();
+        trace_responses(2, Some(&answer), &[], is_terminal, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let first = "LOG: first response: status 200\n";
+    assert_eq!(
+        trace(true),
+        format!(
+            "{first}Server: s\\x1b[2J\nLocation: /\\u{{202e}}x\n\none\n\ttwo\\x1b]0;title\\x07\\x00\n\n"
+        )
+    );
+    assert_eq!(
+        trace(false),
+        format!(
+            "{first}Server: s\u{1b}[2J\nLocation: /\u{202e}x\n\none\r\n\ttwo\u{1b}]0;title\u{7}\0\n\n"
+        )
+    );
 }

@@ -2,7 +2,7 @@
 //! may span several columns, and each column is as wide as its widest cell. Start at
 //! [`format_text`] and [`format_csv`].
 
-use crate::benchstat::samples::{UnitScale, format_percentage, format_shortest, is_binary};
+use crate::benchstat::samples::{UnitScale, format_shortest, is_binary};
 use crate::benchstat::tables::{
     BenchstatTable, BenchstatTables, KeyValues, TableCell, field_value,
 };
@@ -42,10 +42,7 @@ fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
 /// Returns the position of the first cell of column `index`. The first column has `cells` cells.
 /// Each further column has twice as many, because it also contains a comparison with the first.
 fn column_start(index: usize, cells: usize) -> usize {
-    match index {
-        0 => 1,
-        index => 1 + (2 * index - 1) * cells,
-    }
+    if index == 0 { 1 } else { 1 + (2 * index - 1) * cells }
 }
 
 /// Returns the marks of these remarks, which are listed below the table.
@@ -107,13 +104,9 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
         let mut first = 0;
         for group in table.columns.chunk_by(alike) {
             let (left, right) = (column_start(first, 3), column_start(first + group.len(), 3));
+            let value = field_value(&group[0], fields[level]);
             layout.column = left;
-            layout.add_span(
-                right - left,
-                field_value(&group[0], fields[level]),
-                CellAlignment::Centre,
-                " │ ",
-            );
+            layout.add_span(right - left, value, CellAlignment::Centre, " │ ");
             first += group.len();
         }
         layout.column = edge;
@@ -144,17 +137,13 @@ fn add_geomeans(
     for (column, geomean) in table.geomeans.iter().enumerate() {
         if let Some(mean) = geomean.mean {
             layout.column = column_start(column, 3);
-            layout.add_cell(
-                &UnitScale::for_values(&[mean], is_binary).format_value(mean),
-                CellAlignment::Right,
-            );
+            let scale = UnitScale::for_values(&[mean], is_binary);
+            layout.add_cell(&scale.format_value(mean), CellAlignment::Right);
         }
         if column > 0 {
             layout.column = column_start(column, 3) + 3;
-            match geomean.ratio {
-                Some(ratio) => {
-                    layout.add_cell(&format_percentage((ratio - 1.0) * 100.0), CellAlignment::Right)
-                }
+            match geomean.format_change() {
+                Some(change) => layout.add_cell(&change, CellAlignment::Right),
                 None => layout.add_cell("?", CellAlignment::Left),
             }
         }
@@ -211,8 +200,7 @@ impl CsvSheet {
         }
         let name = if name.is_empty() { "A" } else { &name };
         for remark in remarks {
-            let line = format!("{name}{}: {remark}\n", self.rows + 1);
-            self.remarks.push_str(&line);
+            self.remarks += &format!("{name}{}: {remark}\n", self.rows + 1);
         }
     }
 
@@ -253,8 +241,7 @@ impl CsvSheet {
             }
             if column > 0 {
                 self.pad_to(column_start(column, 2) + 2);
-                let ratio = geomean.ratio.map(|ratio| format_percentage((ratio - 1.0) * 100.0));
-                self.add_cell(ratio.unwrap_or_else(|| "?".to_owned()));
+                self.add_cell(geomean.format_change().unwrap_or_else(|| "?".to_owned()));
             }
         }
         self.pad_to(column_start(count, 2));

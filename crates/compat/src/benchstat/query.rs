@@ -321,10 +321,7 @@ fn single_or_list(
     mut terms: Vec<BenchstatFilter>,
     combine: fn(Vec<BenchstatFilter>) -> BenchstatFilter,
 ) -> BenchstatFilter {
-    match terms.len() {
-        1 => terms.remove(0),
-        _ => combine(terms),
-    }
+    if terms.len() == 1 { terms.remove(0) } else { combine(terms) }
 }
 
 /// Parses a projection.

@@ -117,11 +117,8 @@ fn summarize_mode(values: &[f64]) -> SampleSummary {
     let mode = runs.max_by_key(|run| run.len()).unwrap_or(values);
     let (low, high) = (values[0], values[values.len() - 1]);
     let differ = mode.len() != values.len();
-    let warning = format!(
-        "exact distribution expected, but values range from {} to {}",
-        format_shortest(low),
-        format_shortest(high)
-    );
+    let range = [low, high].map(format_shortest).join(" to ");
+    let warning = format!("exact distribution expected, but values range from {range}");
     SampleSummary {
         centre: mode[0],
         low,
@@ -149,24 +146,19 @@ fn interval_orders(count: usize, confidence: f64) -> (usize, usize) {
     if confidence >= 1.0 {
         return (0, count + 1);
     }
-    let (low, high) = if count <= MAX_EXACT_INTERVAL_SIZE {
-        exact_orders(count, confidence)
-    } else {
-        approximate_orders(count, confidence)
-    };
+    let is_exact = count <= MAX_EXACT_INTERVAL_SIZE;
+    let orders = if is_exact { exact_orders } else { approximate_orders };
+    let (low, high) = orders(count, confidence);
     (low.max(0) as usize, high.min(count as i64 + 1) as usize)
 }
 
 /// Grows an interval of order statistics from the middle, toward the likelier side, until it
 /// contains the median with at least this confidence.
 fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
-    let probability = |successes: i64| -> f64 {
-        match u64::try_from(successes) {
-            Ok(successes) if successes <= count as u64 => {
-                binomial_coefficient(count as u64, successes) * 0.5f64.powi(count as i32)
-            }
-            _ => 0.0,
-        }
+    let probability = |successes: i64| {
+        let is_possible = (0..=count as i64).contains(&successes);
+        let ways = || binomial_coefficient(count as u64, successes as u64);
+        if is_possible { ways() * 0.5f64.powi(count as i32) } else { 0.0 }
     };
     let middle = ((count + 1) as f64 * 0.5).ceil() as i64 - 1;
     let (mut low, mut high) = (middle, middle + 1);
@@ -276,14 +268,9 @@ impl SampleSummary {
 impl SampleComparison {
     /// Formats the p value and the sample sizes.
     pub fn format_p(&self) -> String {
-        let p = match self.p {
-            0.0 => String::new(),
-            p => format!("p={p:.3} "),
-        };
-        match self.sizes {
-            (base_size, other_size) if base_size == other_size => format!("{p}n={base_size}"),
-            (base_size, other_size) => format!("{p}n={base_size}+{other_size}"),
-        }
+        let p = if self.p == 0.0 { String::new() } else { format!("p={:.3} ", self.p) };
+        let (base, other) = self.sizes;
+        if base == other { format!("{p}n={base}") } else { format!("{p}n={base}+{other}") }
     }
 
     /// Formats the change if it is significant; otherwise returns `~`.
@@ -304,10 +291,10 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;
     }
-    let mean_of_logs = values
-        .iter()
-        .enumerate()
-        .fold(0.0, |mean, (index, value)| mean + (libm::log(*value) - mean) / (index + 1) as f64);
+    let mut mean_of_logs = 0.0;
+    for (index, value) in values.iter().enumerate() {
+        mean_of_logs += (libm::log(*value) - mean_of_logs) / (index + 1) as f64;
+    }
     Some(libm::exp(mean_of_logs))
 }
 
@@ -352,22 +339,21 @@ pub fn tidy_unit(unit: &str) -> (String, f64) {
         "MB/s" => return ("B/s".to_owned(), 1e6),
         _ => {}
     }
-    let mut tidied = unit.to_owned();
-    let is_untidy = |(_, word, is_denominator): &(usize, &str, bool)| {
-        !is_denominator && matches!(*word, "ns" | "MB")
-    };
-    let untidy: Vec<(usize, &str, bool)> = unit_words(unit).into_iter().filter(is_untidy).collect();
     // Factors are applied in the order of the words, so that rounding is the same as in Go's
     // benchstat.
-    let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
-        "ns" => factor / 1e9,
-        _ => factor * 1e6,
-    });
-    for (position, word, _) in untidy.into_iter().rev() {
-        let replacement = if word == "ns" { "sec" } else { "B" };
-        tidied.replace_range(position..position + word.len(), replacement);
+    let (mut tidied, mut factor, mut copied) = (String::new(), 1.0, 0);
+    for (position, word, is_denominator) in unit_words(unit) {
+        let replacement = match word {
+            "ns" if !is_denominator => "sec",
+            "MB" if !is_denominator => "B",
+            _ => continue,
+        };
+        factor = if word == "ns" { factor / 1e9 } else { factor * 1e6 };
+        tidied += &unit[copied..position];
+        tidied += replacement;
+        copied = position + word.len();
     }
-    (tidied, factor)
+    (tidied + &unit[copied..], factor)
 }
 
 /// Whether values in this unit are written with binary prefixes, such as `Ki`.
@@ -390,9 +376,8 @@ impl UnitScale {
     /// Returns the scale in which the smallest value has four digits.
     pub fn for_values(values: &[f64], is_binary: bool) -> UnitScale {
         let sizes = values.iter().map(|value| value.abs()).filter(|size| *size != 0.0);
-        let Some(smallest) =
-            sizes.reduce(|smallest, size| if size < smallest { size } else { smallest })
-        else {
+        let smaller = |smallest: f64, size: f64| if size < smallest { size } else { smallest };
+        let Some(smallest) = sizes.reduce(smaller) else {
             return UnitScale { decimals: 3, factor: 1.0, prefix: "" };
         };
         let prefixes = if is_binary { BINARY_PREFIXES } else { DECIMAL_PREFIXES };

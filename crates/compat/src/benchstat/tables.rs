@@ -5,8 +5,10 @@
 //! and the order of tables, rows and columns. [`filter_record`] decides which results are kept.
 
 use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart};
-use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
-use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean};
+use crate::benchstat::samples::{
+    SampleComparison, SampleSummary, format_percentage, geometric_mean,
+};
+use crate::benchstat::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -76,6 +78,13 @@ pub struct BenchstatTables {
 /// Cells of one table by row and column.
 type CellMap = BTreeMap<(KeyValues, KeyValues), CellValues>;
 
+impl ColumnGeomean {
+    /// Formats the ratio as a change; `None` if it is undefined.
+    pub fn format_change(&self) -> Option<String> {
+        self.ratio.map(|ratio| format_percentage((ratio - 1.0) * 100.0))
+    }
+}
+
 impl BenchstatTables {
     pub fn new(
         mut rules: TableRules,
@@ -114,8 +123,7 @@ impl TableRules {
         records: &BenchmarkRecords,
     ) -> BenchstatTable {
         let unit = self.table.unit_field().map_or("", |unit| field_value(&key, unit)).to_owned();
-        let (rows, columns): (BTreeSet<KeyValues>, BTreeSet<KeyValues>) =
-            cells.keys().cloned().unzip();
+        let (rows, columns): (BTreeSet<_>, BTreeSet<_>) = cells.keys().cloned().unzip();
         let (mut rows, mut columns) = (Vec::from_iter(rows), Vec::from_iter(columns));
         self.row.sort_keys(&mut rows);
         self.column.sort_keys(&mut columns);
@@ -123,10 +131,11 @@ impl TableRules {
             cell.values.sort_by(f64::total_cmp);
         }
         let assumption = records.assumption(&unit);
+        let samples_at =
+            |row: &KeyValues, column: &KeyValues| cells.get(&(row.clone(), column.clone()));
         let cell_at = |row: &KeyValues, column: &KeyValues| -> Option<TableCell> {
-            let samples = cells.get(&(row.clone(), column.clone()))?;
-            let base =
-                cells.get(&(row.clone(), columns[0].clone())).filter(|_| *column != columns[0]);
+            let samples = samples_at(row, column)?;
+            let base = samples_at(row, &columns[0]).filter(|_| *column != columns[0]);
             let comparison = base.map(|base| {
                 let centre = assumption.summarize(&base.values, self.confidence).centre;
                 (centre, assumption.compare_samples(&base.values, &samples.values, self.alpha))
@@ -460,15 +469,10 @@ fn parse_number(text: &str) -> Option<f64> {
         return Some(number);
     }
     let text = text.strip_suffix(['b', 'B']).unwrap_or(text);
-    let (text, base) = match text.strip_suffix('i') {
-        Some(text) => (text, 1024f64),
-        None => (text, 1000f64),
-    };
+    let (text, base) = text.strip_suffix('i').map_or((text, 1000f64), |text| (text, 1024f64));
     let prefix = text.chars().last()?;
-    let power = match prefix {
-        'k' => Some(1),
-        other => PREFIXES.find(other).map(|index| index as i32 + 1),
-    };
+    let large_prefix = if prefix == 'k' { 'K' } else { prefix };
+    let power = PREFIXES.find(large_prefix).map(|index| index as i32 + 1);
     let digits = match power {
         Some(_) => &text[..text.len() - prefix.len_utf8()],
         None if base == 1000.0 => text,
@@ -480,14 +484,10 @@ fn parse_number(text: &str) -> Option<f64> {
 }
 
 /// Returns the result with the figures that a filter keeps; `None` if no figure is left.
-pub fn filter_record(
-    filter: &BenchstatFilter,
-    mut record: BenchmarkRecord,
-) -> Option<BenchmarkRecord> {
-    let mut figures = std::mem::take(&mut record.figures);
-    figures.retain(|figure| keeps_figure(filter, &record, figure));
-    record.figures = figures;
-    (!record.figures.is_empty()).then_some(record)
+pub fn filter_record(filter: &BenchstatFilter, record: BenchmarkRecord) -> Option<BenchmarkRecord> {
+    let kept = record.figures.iter().filter(|figure| matches(filter, &record, figure));
+    let figures: Vec<BenchstatFigure> = kept.cloned().collect();
+    (!figures.is_empty()).then_some(BenchmarkRecord { figures, ..record })
 }
 
 /// Rejects keys that filters do not support.
@@ -509,16 +509,12 @@ pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
 }
 
 /// Whether a filter keeps a figure of a result.
-fn keeps_figure(
-    filter: &BenchstatFilter,
-    record: &BenchmarkRecord,
-    figure: &BenchstatFigure,
-) -> bool {
-    let keeps = |inner: &BenchstatFilter| keeps_figure(inner, record, figure);
+fn matches(filter: &BenchstatFilter, record: &BenchmarkRecord, figure: &BenchstatFigure) -> bool {
+    let keeps = |inner: &BenchstatFilter| matches(inner, record, figure);
     match filter {
         BenchstatFilter::And(filters) => filters.iter().all(keeps),
         BenchstatFilter::Or(filters) => filters.iter().any(keeps),
-        BenchstatFilter::Not(inner) => !keeps_figure(inner, record, figure),
+        BenchstatFilter::Not(inner) => !matches(inner, record, figure),
         BenchstatFilter::Match(key, pattern) if key == ".unit" => {
             let typed_unit = figure.typed_unit.as_deref();
             pattern.matches(&figure.unit) || typed_unit.is_some_and(|unit| pattern.matches(unit))
@@ -531,7 +527,6 @@ fn keeps_figure(
 mod tests {
     use super::*;
     use crate::benchstat::query::{parse_filter, parse_projection};
-    use crate::benchstat::records::BenchmarkRecords;
 
     fn sample_record() -> BenchmarkRecord {
         let mut records = BenchmarkRecords::default();

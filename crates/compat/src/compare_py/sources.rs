@@ -8,14 +8,13 @@
 //! code, or an executable file that does not begin like JSON. As in `compare.py`, a program runs as
 //! one process, and its output is shown while it runs. Start at [`ComparedSources::open_sides`].
 
-use crate::compare_py::arguments::{ComparePyRequest, TOOL};
+use crate::compare_py::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
 use speedwell_formats::foreign::google_benchmark::ResultFile;
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
-use speedwell_machine::process;
-use speedwell_machine::process::{ProcessEnd, ScratchFolder};
+use speedwell_machine::process::{self, ProcessEnd, ScratchFolder};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -122,10 +121,8 @@ fn print_warnings(
     }
     if let Some(format) = request.passed_value(OUT_FORMAT_FLAG).filter(|format| *format != "json") {
         // The quotes do not match in `compare.py` either.
-        writeln!(
-            out,
-            "ERROR: passing '{OUT_FORMAT_FLAG}{format}' to 'compare.py` is not supported."
-        )?;
+        let option = format!("{OUT_FORMAT_FLAG}{format}");
+        writeln!(out, "ERROR: passing '{option}' to 'compare.py` is not supported.")?;
         return Ok(false);
     }
     for option in request.misplaced_options() {
@@ -136,34 +133,27 @@ fn print_warnings(
 }
 
 /// Rejects output files that would replace each other or an input.
-fn check_outputs(
-    request: &ComparePyRequest,
-    sides: [&SideInput; 2],
-    directory: &Path,
-) -> Result<()> {
+fn check_outputs(request: &ComparePyRequest, sides: [&SideInput; 2], folder: &Path) -> Result<()> {
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only a program that is measured writes this file.
-    let program_output = request
-        .passed_value(OUT_FLAG)
-        .filter(|_| is_measured)
-        .map(|file| (OUT_FLAG, Path::new(file)));
-    let outputs: Vec<OutputFile> = (dump.into_iter().chain(program_output))
-        .filter_map(|(option, file)| {
-            OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
-        })
-        .collect();
+    let program_output = request.passed_value(OUT_FLAG).filter(|_| is_measured);
+    let program_output = program_output.map(|file| (OUT_FLAG, Path::new(file)));
+    let output = |(option, file): (&str, &Path)| {
+        OutputFile::new(format!("{option}{}", file.display()), &folder.join(file))
+    };
+    let outputs: Vec<_> = dump.into_iter().chain(program_output).filter_map(output).collect();
     refuse_same(&outputs)?;
     for side in sides {
         let path = match &side.kind {
-            Kind::Program(path) => directory.join(path),
+            Kind::Program(path) => folder.join(path),
             Kind::Results(_) if side.label == STDIN => "/dev/stdin".into(),
-            Kind::Results(_) => directory.join(&side.label),
+            Kind::Results(_) => folder.join(&side.label),
         };
         refuse_file(&outputs, &path)?;
     }
     for argument in request.passed.iter().filter(|argument| !argument.starts_with(OUT_FLAG)) {
-        refuse_word(&outputs, argument, directory)?;
+        refuse_word(&outputs, argument, folder)?;
     }
     Ok(())
 }
@@ -240,9 +230,8 @@ impl SideInput {
         }
         let bytes = read_input(&path).with_context(|| format!("cannot read '{name}'"))?;
         if bytes == ELF_MAGIC || (!ResultFile::recognises(&bytes) && is_executable(&metadata)) {
-            let path =
-                if name.contains('/') { PathBuf::from(name) } else { Path::new(".").join(name) };
-            return Ok(SideInput::from_program(name, path));
+            let folder = if name.contains('/') { "" } else { "." };
+            return Ok(SideInput::from_program(name, Path::new(folder).join(name)));
         }
         SideInput::from_results(name, bytes)
     }
@@ -280,7 +269,6 @@ fn read_input(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     (&mut file).take(ELF_MAGIC.len() as u64).read_to_end(&mut bytes)?;
     if bytes != ELF_MAGIC {
-        bytes.reserve(file.metadata().map_or(0, |metadata| metadata.len() as usize));
         file.read_to_end(&mut bytes)?;
     }
     Ok(bytes)
@@ -288,10 +276,7 @@ fn read_input(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Finds a program named without a slash in `PATH`.
 fn find_in_path(name: &str, console: &DropInConsole<'_>) -> Option<PathBuf> {
-    if name.contains('/') || name.is_empty() {
-        return None;
-    }
-    let path = (console.variable)("PATH")?;
+    let path = (console.variable)("PATH").filter(|_| !name.contains('/') && !name.is_empty())?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| {
         fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && is_executable(&metadata))
     })
@@ -320,14 +305,11 @@ fn run_program(
     let mut arguments = program_arguments(request, filter);
     let given_out = request.passed_value(OUT_FLAG);
     let scratch = given_out.is_none().then(ScratchFolder::new).transpose()?;
-    let out = match &scratch {
-        Some(scratch) => {
-            let out = scratch.path("results.json");
-            arguments.push(format!("{OUT_FLAG}{}", out.display()));
-            out
-        }
-        None => console.directory.join(given_out.unwrap_or_default()),
-    };
+    let mut out = console.directory.join(given_out.unwrap_or_default());
+    if let Some(scratch) = &scratch {
+        out = scratch.path("results.json");
+        arguments.push(format!("{OUT_FLAG}{}", out.display()));
+    }
     let line = format!("{} {}", program.display(), arguments.join(" "));
     writeln!(console.stdout, "RUNNING: {line}")?;
     // The program's output must come after this line, even if stdout is not line-buffered.

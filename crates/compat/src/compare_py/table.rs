@@ -6,7 +6,7 @@
 //! [`warning_sentences`] and the functions after it return messages that `compare.py` itself does
 //! not print.
 
-use crate::compare_py::arguments::ComparePyRequest;
+use crate::compare_py::ComparePyRequest;
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
     UTest, UTestTable,
@@ -19,7 +19,6 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::value::RawValue;
 use speedwell_formats::foreign::google_benchmark::GoogleBenchmarkEntry;
 use speedwell_report::escape_line;
-use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -139,15 +138,11 @@ impl ComparisonTable<'_> {
     fn format_test(&self, name: &str, width: usize, test: &UTest) -> String {
         let figures = test.p.map_times(|p| (self.p_color(p), format_fixed(p, 16, 4)));
         let begin = self.format_begin(&format!("{name}{P_VALUE}"), width, figures);
+        let needed = format!("{RELIABLE_TEST_ENTRIES}+ repetitions recommended.");
         let (color, warning) = if test.is_reliable() {
             (GREEN, String::new())
         } else {
-            (
-                YELLOW,
-                format!(
-                    ". WARNING: Results unreliable! {RELIABLE_TEST_ENTRIES}+ repetitions recommended."
-                ),
-            )
+            (YELLOW, format!(". WARNING: Results unreliable! {needed}"))
         };
         let (old, new) = (test.baseline_count, test.candidate_count);
         let color = self.color_code(color);
@@ -170,11 +165,8 @@ impl ComparisonTable<'_> {
     /// color of a p value that is not significant. In `compare.py`, it has the color of a
     /// significant p value.
     fn p_color(&self, p: f64) -> &'static str {
-        if p >= self.request.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
-            RED
-        } else {
-            GREEN
-        }
+        let is_undefined = p.is_nan() && self.rules == ComparisonRules::Sound;
+        if p >= self.request.alpha || is_undefined { RED } else { GREEN }
     }
 }
 
@@ -270,10 +262,8 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
         (table.rows.iter().map(json_element)).chain(table.geomean.iter().map(geomean_element));
     let mut json = Vec::new();
     let formatter = PrettyFormatter::with_indent(b" ");
-    serde::Serializer::collect_seq(
-        &mut Serializer::with_formatter(&mut json, formatter),
-        elements,
-    )?;
+    let mut serializer = Serializer::with_formatter(&mut json, formatter);
+    serde::Serializer::collect_seq(&mut serializer, elements)?;
     // Python escapes all characters except printable ASCII. Only strings contain other characters.
     for character in String::from_utf8_lossy(&json).chars() {
         match character {
@@ -359,12 +349,13 @@ pub fn resultless_lines(labels: [&str; 2], table: &UTestTable<'_>) -> Vec<String
     }
     let lines = counts_by_reason.iter().map(|((name, reason), counts)| {
         let sides = labels.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let side = |(label, count): (&&str, &usize)| {
+            format!("{} in '{label}'", format_count(*count, "time"))
+        };
         let sides: Vec<String> = if labels[0] == labels[1] {
             vec![format_count(counts.iter().sum(), "time")]
         } else {
-            sides
-                .map(|(label, count)| format!("{} in '{label}'", format_count(*count, "time")))
-                .collect()
+            sides.map(side).collect()
         };
         let line = format!("not compared: {name} {reason} ({})", sides.join(", "));
         escape_line(&line).into_owned()
@@ -396,11 +387,8 @@ pub fn environment_warning(contexts: [&Value; 2]) -> Option<String> {
         .then(|| format!("the sides were measured differently: {}", differing.join(", ")))
 }
 
-fn format_value(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::String(text) => format!("'{text}'").into(),
-        other => other.to_string().into(),
-    }
+fn format_value(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), |text| format!("'{text}'"))
 }
 
 fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
@@ -409,10 +397,8 @@ fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
     } else {
         ("was skipped", &entry.skip_message)
     };
-    match message.as_deref().filter(|message| !message.is_empty()) {
-        Some(message) => format!("{outcome}: {message}"),
-        None => outcome.to_owned(),
-    }
+    let message = message.as_deref().filter(|message| !message.is_empty());
+    message.map_or(outcome.to_owned(), |message| format!("{outcome}: {message}"))
 }
 
 fn format_names(names: &[&str]) -> String {

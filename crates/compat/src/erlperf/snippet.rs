@@ -9,7 +9,7 @@
 //! a textual form, such as processes, are rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
-use speedwell_model::{Snippet, SnippetLanguage};
+use speedwell_model::Snippet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,38 +35,31 @@ pub fn parse_snippet(
     paths: &[PathBuf],
     directory: &Path,
 ) -> Result<ErlangSnippet, String> {
-    let code = typed.code.trim();
+    let typed_code = &typed.snippet.runner;
+    let code = typed_code.trim();
     let is_text = code.ends_with('.');
     let is_call = code.starts_with('{') && code.ends_with('}');
-    let file = directory.join(&typed.code);
+    let file = directory.join(typed_code);
     let is_file = !is_text && !is_call && file.is_file();
     let (runner, shown) = if is_file {
-        let recording = read_recording(&typed.code, &file)?;
-        (recording.erlang_text(), recording.table_label())
+        read_recording(typed_code, &file)?
     } else if is_call {
         (code.to_owned(), compact_tuple(code))
     } else {
-        (typed.code.clone(), typed.code.clone())
-    };
-    let snippet = Snippet {
-        init: typed.init.clone(),
-        init_worker: typed.init_runner.clone(),
-        done: typed.done.clone(),
-        paths: paths.to_vec(),
-        ..Snippet::new(SnippetLanguage::Erlang, runner)
+        (typed_code.clone(), typed_code.clone())
     };
     Ok(ErlangSnippet {
-        snippet,
+        snippet: Snippet { runner, paths: paths.to_vec(), ..typed.snippet.clone() },
         label: typed.label.clone().unwrap_or_else(|| shown.clone()),
         shown,
         lacks_dot: !is_text && !is_call && !is_file,
     })
 }
 
-fn read_recording(name: &str, file: &Path) -> Result<CallRecording, String> {
+fn read_recording(name: &str, file: &Path) -> Result<(String, String), String> {
     let bytes =
         fs::read(file).map_err(|error| format!("cannot read the file '{name}': {error}"))?;
-    CallRecording::parse(&bytes)
+    parse_recording(&bytes)
         .map_err(|reason| format!("cannot use the file '{name}' as a recording of calls: {reason}"))
 }
 
@@ -94,51 +87,31 @@ const TERM_FORMAT_VERSION: u8 = 131;
 /// Maximum nesting of terms; only a damaged file exceeds it.
 const MAX_TERM_DEPTH: usize = 200;
 
-/// Calls in the order in which they were recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallRecording {
-    /// Each `{Module, Function, Arguments}`, as Erlang code.
-    pub calls: Vec<String>,
-}
-
-impl CallRecording {
-    /// Parses the contents of a file.
-    ///
-    /// # Errors
-    /// Fails if the contents are not a list of calls, or contain a term without a textual form.
-    pub fn parse(bytes: &[u8]) -> Result<CallRecording, String> {
-        let mut reader = TermReader { remaining: bytes };
-        match reader.take_byte()? {
-            TERM_FORMAT_VERSION => {}
-            _ => return Err("it does not start like a recording of calls".to_owned()),
+/// Parses the contents of a file. Returns the code of a snippet that makes the recorded calls, and
+/// the name of the snippet in tables.
+///
+/// # Errors
+/// Fails if the contents are not a list of calls, or contain a term without a textual form.
+fn parse_recording(bytes: &[u8]) -> Result<(String, String), String> {
+    let mut reader = TermReader { remaining: bytes };
+    if reader.take_byte()? != TERM_FORMAT_VERSION {
+        return Err("it does not start like a recording of calls".to_owned());
+    }
+    let count = match reader.take_byte()? {
+        b'l' => reader.read_size(4)?,
+        b'P' => {
+            let hint = "write it with term_to_binary(Calls), without options";
+            return Err(format!("it is compressed\nhint: {hint}"));
         }
-        let count = match reader.take_byte()? {
-            b'l' => reader.read_size(4)?,
-            b'P' => {
-                return Err(
-                    "it is compressed\nhint: write it with term_to_binary(Calls), without \
-                     options"
-                        .into(),
-                );
-            }
-            _ => return Err("it is not a list of calls".to_owned()),
-        };
-        let calls: Result<Vec<String>, String> = (0..count).map(|_| reader.read_call()).collect();
-        Ok(CallRecording { calls: calls? })
-    }
-
-    /// Returns the code of a snippet that makes the calls.
-    pub fn erlang_text(&self) -> String {
-        format!("[{}]", self.calls.join(","))
-    }
-
-    /// Formats the calls as in erlperf's tables.
-    pub fn table_label(&self) -> String {
-        match &self.calls[..] {
-            [first, _, ..] => format!("[{first}, ...]"),
-            _ => self.erlang_text(),
-        }
-    }
+        _ => return Err("it is not a list of calls".to_owned()),
+    };
+    let calls: Vec<String> = (0..count).map(|_| reader.read_call()).collect::<Result<_, _>>()?;
+    let code = format!("[{}]", calls.join(","));
+    let label = match &calls[..] {
+        [first, _, ..] => format!("[{first}, ...]"),
+        _ => code.clone(),
+    };
+    Ok((code, label))
 }
 
 struct TermReader<'a> {
@@ -203,10 +176,10 @@ impl TermReader<'_> {
             b'n' => self.read_big(1),
             b'o' => self.read_big(4),
             b't' => self.read_map(depth),
-            b'X' | b'g' | b'Y' | b'f' | b'e' | b'Z' | b'r' | b'x' | b'p' | b'q' => Err(
-                "an argument is a process, a port, a reference or a function, which cannot be written as text"
-                    .to_owned(),
-            ),
+            b'X' | b'g' | b'Y' | b'f' | b'e' | b'Z' | b'r' | b'x' | b'p' | b'q' => {
+                let kinds = "a process, a port, a reference or a function";
+                Err(format!("an argument is {kinds}, which cannot be written as text"))
+            }
             tag => Err(format!("unknown term tag {tag}")),
         }
     }
@@ -262,13 +235,13 @@ impl TermReader<'_> {
     fn read_string(&mut self) -> Result<String, String> {
         let count = self.read_size(2)?;
         let bytes = self.take_bytes(count)?;
-        Ok(quote_printable(bytes, '"').unwrap_or_else(|| format!("[{}]", format_bytes(bytes))))
+        Ok(quote_printable(bytes).unwrap_or_else(|| format!("[{}]", format_bytes(bytes))))
     }
 
     fn read_binary(&mut self) -> Result<String, String> {
         let count = self.read_size(4)?;
         let bytes = self.take_bytes(count)?;
-        let content = quote_printable(bytes, '"').unwrap_or_else(|| format_bytes(bytes));
+        let content = quote_printable(bytes).unwrap_or_else(|| format_bytes(bytes));
         Ok(format!("<<{content}>>"))
     }
 
@@ -290,9 +263,9 @@ fn format_bytes(bytes: &[u8]) -> String {
 }
 
 /// Formats bytes as text if all of them are printable.
-fn quote_printable(bytes: &[u8], mark: char) -> Option<String> {
+fn quote_printable(bytes: &[u8]) -> Option<String> {
     let is_text = !bytes.is_empty() && bytes.iter().all(|byte| (b' '..=b'~').contains(byte));
-    is_text.then(|| escape_text(&String::from_utf8_lossy(bytes), mark))
+    is_text.then(|| escape_text(&String::from_utf8_lossy(bytes), '"'))
 }
 
 fn escape_text(text: &str, mark: char) -> String {
@@ -321,9 +294,7 @@ const RESERVED_WORDS: &[&str] = &[
 
 fn format_atom(name: &str) -> String {
     let is_plain = name.starts_with(|character: char| character.is_ascii_lowercase())
-        && name
-            .chars()
-            .all(|character| character.is_ascii_alphanumeric() || "_@".contains(character));
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "_@".contains(c));
     if is_plain && !RESERVED_WORDS.contains(&name) {
         return name.to_owned();
     }
@@ -333,11 +304,16 @@ fn format_atom(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_model::SnippetLanguage;
+
+    fn parse_typed(code: &str) -> Result<ErlangSnippet, String> {
+        let snippet = Snippet::new(SnippetLanguage::Erlang, code);
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
+        parse_snippet(&TypedSnippet { snippet, label: None }, &[], Path::new(golden))
+    }
 
     fn known(code: &str) -> ErlangSnippet {
-        let snippet = TypedSnippet { code: code.to_owned(), ..TypedSnippet::default() };
-        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
-        parse_snippet(&snippet, &[], Path::new(golden)).unwrap()
+        parse_typed(code).unwrap()
     }
 
     #[test]
@@ -365,9 +341,7 @@ mod tests {
 
     #[test]
     fn a_file_without_calls_is_refused_with_its_name() {
-        let snippet = TypedSnippet { code: "basic.out".to_owned(), ..TypedSnippet::default() };
-        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
-        let reason = parse_snippet(&snippet, &[], Path::new(golden)).unwrap_err();
+        let reason = parse_typed("basic.out").unwrap_err();
         assert!(reason.starts_with("cannot use the file 'basic.out'"), "{reason}");
     }
 
@@ -378,9 +352,9 @@ mod tests {
 
     #[test]
     fn calls_recorded_by_erlang_become_a_list_of_tuples() {
-        let recording = CallRecording::parse(&golden()).unwrap();
-        assert_eq!(recording.erlang_text(), "[{timer,sleep,[1]},{timer,sleep,[2]}]");
-        assert_eq!(recording.table_label(), "[{timer,sleep,[1]}, ...]");
+        let (code, label) = parse_recording(&golden()).unwrap();
+        assert_eq!(code, "[{timer,sleep,[1]},{timer,sleep,[2]}]");
+        assert_eq!(label, "[{timer,sleep,[1]}, ...]");
     }
 
     #[test]
@@ -388,9 +362,9 @@ mod tests {
         let whole = golden();
         // The last byte is the empty tail of the list. The calls can be read without it.
         for length in 0..whole.len() - 1 {
-            assert!(CallRecording::parse(&whole[..length]).is_err(), "{length} bytes");
+            assert!(parse_recording(&whole[..length]).is_err(), "{length} bytes");
         }
-        assert!(CallRecording::parse(b"timer:sleep(1)").is_err());
+        assert!(parse_recording(b"timer:sleep(1)").is_err());
     }
 
     /// Erlang encodes the terms, we convert them to text, and Erlang parses this text and compares
@@ -407,7 +381,7 @@ mod tests {
         let bytes: Vec<u8> = digits
             .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
             .collect();
-        let text = CallRecording::parse(&bytes).unwrap().erlang_text();
+        let (text, _) = parse_recording(&bytes).unwrap();
         let same = erl(&format!("io:put_chars(atom_to_list({text} =:= {terms})), halt()."));
         assert_eq!(same.as_deref(), Some("true"), "{text}");
     }
@@ -427,7 +401,7 @@ mod tests {
     fn a_process_among_the_arguments_is_refused_by_name() {
         // [{m,f,[Pid]}], cut off after the tag of the pid.
         let bytes = b"\x83l\0\0\0\x01h\x03w\x01mw\x01fl\0\0\0\x01X";
-        let reason = CallRecording::parse(bytes).unwrap_err();
+        let reason = parse_recording(bytes).unwrap_err();
         assert!(reason.contains("a process"), "{reason}");
     }
 }

@@ -5,7 +5,7 @@
 //! samples are used. [`GaugeMonitor`] prints a line per second while snippets are measured. Start
 //! at [`ErlangMachines::start_all`].
 
-use crate::console::iso_time;
+use crate::console::{ISO_FORMAT, format_local};
 use crate::erlperf::arguments::ErlperfRequest;
 use crate::erlperf::snippet::ErlangSnippet;
 use crate::erlperf::table::{display_width, format_number, format_size, to_single_line};
@@ -89,19 +89,16 @@ impl<'a> ErlangMachines<'a> {
         directory: &Path,
         out: &'a mut dyn Write,
     ) -> Result<ErlangMachines<'a>> {
-        let jobs: Vec<SnippetJob> = snippets
-            .into_iter()
-            .enumerate()
-            .map(|(index, parsed)| SnippetJob {
-                name: format!("code{index}"),
-                machine: if request.isolated { index } else { 0 },
-                parsed,
-                workers: 0,
-                faults: Vec::new(),
-                empty_ns: None,
-                loaded: None,
-            })
-            .collect();
+        let job = |(index, parsed): (usize, ErlangSnippet)| SnippetJob {
+            name: format!("code{index}"),
+            machine: if request.isolated { index } else { 0 },
+            parsed,
+            workers: 0,
+            faults: Vec::new(),
+            empty_ns: None,
+            loaded: None,
+        };
+        let jobs: Vec<SnippetJob> = snippets.into_iter().enumerate().map(job).collect();
         let names = jobs.iter().map(|job| job.name.clone()).collect();
         let mut machines = ErlangMachines {
             request,
@@ -112,8 +109,8 @@ impl<'a> ErlangMachines<'a> {
             monitor: request.verbose.then(|| GaugeMonitor::new(names)),
         };
         for index in 0..machines.jobs.len() {
-            if machines.jobs[index].machine == machines.machines.len() && !is_interrupt_requested()
-            {
+            let is_first = machines.jobs[index].machine == machines.machines.len();
+            if is_first && !is_interrupt_requested() {
                 machines.start_vm(index, directory);
             }
             machines.load_snippet(index)?;
@@ -179,14 +176,11 @@ impl<'a> ErlangMachines<'a> {
     /// # Errors
     /// Fails if the output is closed.
     pub fn set_workers(&mut self, job: usize, count: u32) -> io::Result<()> {
-        if !self.jobs[job].is_measurable() {
-            return Ok(());
-        }
-        let (name, machine) = (self.jobs[job].name.clone(), self.jobs[job].machine);
-        self.jobs[job].workers = count;
-        let answer = self.ask_machine(machine, |live, _| live.set_workers(&name, count))?;
-        if let Some(answer) = answer {
-            self.record_faults(&answer);
+        if self.jobs[job].is_measurable() {
+            self.jobs[job].workers = count;
+            let (name, machine) = (self.jobs[job].name.clone(), self.jobs[job].machine);
+            let answer = self.ask_machine(machine, |live, _| live.set_workers(&name, count))?;
+            answer.iter().for_each(|answer| self.record_faults(answer));
         }
         Ok(())
     }
@@ -201,8 +195,7 @@ impl<'a> ErlangMachines<'a> {
         let Some(machine) = measurable.first().map(|job| self.jobs[*job].machine) else {
             return Ok(Vec::new());
         };
-        let names: Vec<String> =
-            measurable.iter().map(|job| self.jobs[*job].name.clone()).collect();
+        let names: Vec<_> = measurable.iter().map(|job| self.jobs[*job].name.clone()).collect();
         let planned_time = samples.planned_time();
         let expected = planned_time.map_or(FIXED_LOOP_TIMEOUT, |time| time + SLOW_RUNNER_ALLOWANCE);
         let answer = self.ask_machine(machine, |live, hear| {
@@ -211,17 +204,16 @@ impl<'a> ErlangMachines<'a> {
         let Some(answer) = answer else { return Ok(Vec::new()) };
         self.record_faults(&answer);
         let late_ns = answer.first("end").and_then(|end| end.parse_number("max_late_ns"));
+        let late_ns = late_ns.unwrap_or(0.0);
         let mut visits = Vec::new();
         for (job, name) in measurable.iter().zip(&names) {
             match answer.timing(name, samples) {
                 Some(timing) if !timing.windows.is_empty() => {
-                    visits.push(Visit { job: *job, timing, late_ns: late_ns.unwrap_or(0.0) })
+                    visits.push(Visit { job: *job, timing, late_ns });
                 }
                 _ if self.jobs[*job].is_measurable() && !is_interrupt_requested() => {
-                    self.jobs[*job].faults.push(SnippetFault {
-                        reason: NO_SAMPLE.to_owned(),
-                        ..SnippetFault::default()
-                    });
+                    let reason = NO_SAMPLE.to_owned();
+                    self.jobs[*job].faults.push(SnippetFault { reason, ..Default::default() });
                 }
                 _ => {}
             }
@@ -237,10 +229,7 @@ impl<'a> ErlangMachines<'a> {
             match live.shut_down() {
                 Ok(answer) => self.record_faults(&answer),
                 // The measurements of a VM that does not exit by itself stay valid.
-                Err(failure) if !is_interrupt_requested() => {
-                    self.record_exit(machine, &failure, true)
-                }
-                Err(_) => {}
+                Err(failure) => self.record_exit(machine, &failure, true),
             }
         }
         (self.jobs, self.ready)
@@ -276,14 +265,15 @@ impl<'a> ErlangMachines<'a> {
 
     fn mark_lost(&mut self, machine: usize, failure: &HarnessFailure) {
         self.machines[machine] = None;
-        // After an interrupt, the end of a VM is not an error, because the interrupt also reaches
-        // the VM.
-        if !is_interrupt_requested() {
-            self.record_exit(machine, failure, false);
-        }
+        self.record_exit(machine, failure, false);
     }
 
+    /// Records the end of a VM as a fault of its snippets. After an interrupt, it is not an error,
+    /// because the interrupt also reaches the VM.
     fn record_exit(&mut self, machine: usize, failure: &HarnessFailure, is_afterwards: bool) {
+        if is_interrupt_requested() {
+            return;
+        }
         let fault = SnippetFault {
             reason: failure.cause.to_string(),
             calls: failure.output.lines().map(str::to_owned).collect(),
@@ -324,11 +314,10 @@ impl SnippetFault {
     pub fn from_event(event: &ProtocolMessage) -> SnippetFault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
-        let part =
-            event.get("part").filter(|part| !part.is_empty()).unwrap_or_else(|| "runner".into());
-        let line = event
-            .parse_number::<u32>("line")
-            .map_or(String::new(), |line| format!(" (line {line})"));
+        let part = event.get("part").filter(|part| !part.is_empty());
+        let part = part.unwrap_or_else(|| "runner".into());
+        let line = event.parse_number::<u32>("line");
+        let line = line.map_or(String::new(), |line| format!(" (line {line})"));
         let message = message.trim_end();
         let reason = match &*stage {
             "parse" => format!("parse error for {part}: {message}{line}"),
@@ -344,12 +333,8 @@ impl SnippetFault {
             "run" => format!("the runner failed: {message}{line}"),
             _ => message.to_owned(),
         };
-        let calls = get("stack");
-        SnippetFault {
-            reason,
-            calls: calls.lines().map(str::to_owned).collect(),
-            is_afterwards: stage == "done",
-        }
+        let calls = get("stack").lines().map(str::to_owned).collect();
+        SnippetFault { reason, calls, is_afterwards: stage == "done" }
     }
 }
 
@@ -405,10 +390,9 @@ const HEADER: &str = "YYYY-MM-DDTHH:MM:SS-oo:oo  Sched   DCPU    DIO    Procs   
 /// when we read them, and are skipped.
 pub struct GaugeMonitor {
     begin: Instant,
-    /// Names of the snippets, as gauges state them.
-    jobs: Vec<String>,
-    /// Iterations of each snippet up to the last printed line.
-    counts: Vec<u64>,
+    /// Names of the snippets, as gauges state them, and the iterations of each snippet up to the last
+    /// printed line.
+    jobs: Vec<(String, u64)>,
     /// For each VM, the smallest difference seen so far between our clock and the VM's clock.
     ahead_ns: HashMap<usize, i128>,
     last_printed_at: Option<Instant>,
@@ -420,8 +404,7 @@ impl GaugeMonitor {
     pub fn new(jobs: Vec<String>) -> GaugeMonitor {
         GaugeMonitor {
             begin: Instant::now(),
-            counts: vec![0; jobs.len()],
-            jobs,
+            jobs: jobs.into_iter().map(|job| (job, 0)).collect(),
             ahead_ns: HashMap::new(),
             last_printed_at: None,
             lines_written: 0,
@@ -472,7 +455,8 @@ impl GaugeMonitor {
     fn format_line(&mut self, event: &ProtocolMessage) -> String {
         let gauge = |name: &str| event.parse_number::<f64>(name).unwrap_or(0.0);
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let mut line = iso_time(since_epoch.map_or(0, |since_epoch| since_epoch.as_secs()));
+        let epoch_s = since_epoch.map_or(0, |since_epoch| since_epoch.as_secs());
+        let mut line = format_local(epoch_s, ISO_FORMAT);
         for name in ["sched_util", "dcpu", "dio"] {
             line += &format!(" {:6.2}", gauge(name));
         }
@@ -490,13 +474,12 @@ impl GaugeMonitor {
 
     /// Records the iterations of each snippet; returns how many were added.
     fn record_counts(&mut self, event: &ProtocolMessage) -> Vec<u64> {
-        let jobs = self.jobs.iter().zip(&mut self.counts);
-        jobs.map(|(job, count)| {
+        let added = |(job, count): &mut (String, u64)| {
             let known = *count;
             *count = event.parse_number(&format!("job.{job}")).unwrap_or(known);
             count.saturating_sub(known)
-        })
-        .collect()
+        };
+        self.jobs.iter_mut().map(added).collect()
     }
 }
 

@@ -293,14 +293,13 @@ impl HyperfineOptions {
         match self.shell.as_str() {
             "default" => Ok(CommandExecutor::Shell(vec!["sh".to_owned()])),
             "none" => Ok(CommandExecutor::Direct),
-            line => {
-                let argv = shell_words::split(line)
-                    .map_err(|error| format!("--shell '{line}': {error}"))?;
-                match argv.first() {
-                    Some(program) if !program.is_empty() => Ok(CommandExecutor::Shell(argv)),
-                    _ => Err("--shell must name a program".to_owned()),
+            line => match shell_words::split(line) {
+                Err(error) => Err(format!("--shell '{line}': {error}")),
+                Ok(argv) if argv.first().is_none_or(String::is_empty) => {
+                    Err("--shell must name a program".to_owned())
                 }
-            }
+                Ok(argv) => Ok(CommandExecutor::Shell(argv)),
+            },
         }
     }
 }
@@ -320,9 +319,8 @@ impl HyperfineRequest {
     /// Expands the commands. Fails if the values of several options do not fit together.
     fn resolve(mut options: HyperfineOptions) -> Result<HyperfineRequest, String> {
         let mut commands = expand_commands(&options.commands, &options.names, &options.parameters)?;
-        if let Some(line) = &options.reference {
+        if let Some(template) = options.reference.clone() {
             let name = options.reference_name.clone();
-            let template = line.clone();
             commands.insert(0, MeasuredCommand { name, template, parameters: Vec::new() });
         }
         spread_values("prepare", &mut options.prepare, commands.len())?;
@@ -486,9 +484,8 @@ fn parameter_rows(parameters: &TypedParameters) -> Result<Vec<ParameterRow>, Str
     if let [name, first, last] = &parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();
         if parameters.step.is_none() && !(is_whole(first) && is_whole(last)) {
-            let reason = "fractional numbers need a step\nhint: add one, such as \
-                       --parameter-step-size 0.1";
-            return Err(reason.to_owned());
+            let hint = "add one, such as --parameter-step-size 0.1";
+            return Err(format!("fractional numbers need a step\nhint: {hint}"));
         }
         let numbers = parse_range(first, last, parameters.step.as_deref())
             .map_err(|error| error.to_string())?;
@@ -499,18 +496,13 @@ fn parameter_rows(parameters: &TypedParameters) -> Result<Vec<ParameterRow>, Str
         if lists.iter().any(|(name_before, _)| *name_before == pair[0]) {
             return Err(format!("the parameter '{}' was given more than once", pair[0]));
         }
-        lists.push((
-            pair[0].clone(),
-            parse_list(&pair[1]).into_iter().map(ParameterValue::Text).collect(),
-        ));
+        let values = parse_list(&pair[1]).into_iter().map(ParameterValue::Text).collect();
+        lists.push((pair[0].clone(), values));
     }
     lists.reverse();
     let rows = Case::cartesian_product(&lists).map_err(|error| error.to_string())?;
-    let to_row = |row: Vec<(String, ParameterValue)>| -> ParameterRow {
-        let values = row.into_iter().rev();
-        values.map(|(name, value)| (name, value.plain())).collect()
-    };
-    Ok(rows.into_iter().map(to_row).collect())
+    let plain = |(name, value): (String, ParameterValue)| (name, value.plain());
+    Ok(rows.into_iter().map(|row| row.into_iter().rev().map(plain).collect()).collect())
 }
 
 #[cfg(test)]

@@ -214,8 +214,7 @@ pub fn relative_to(
     by_time: bool,
 ) -> Vec<RelativeFigures<'_>> {
     let base = &commands[reference];
-    let to_relative = |figures| {
-        let figures: &CommandFigures = figures;
+    let rows = commands.iter().map(|figures| {
         let order = compare_means(figures, base);
         // As in hyperfine, a command with exactly the same figures as the reference is also treated
         // as the reference.
@@ -227,20 +226,12 @@ pub fn relative_to(
             Ordering::Equal => 1.0,
             Ordering::Greater => figures.mean / base.mean,
         };
-        let relative_variance =
-            |command: &CommandFigures| Some((command.deviation? / command.mean).powi(2));
-        let variances =
-            relative_variance(figures).zip(relative_variance(base)).filter(|_| figures.mean != 0.0);
-        RelativeFigures {
-            figures,
-            ratio,
-            deviation: variances
-                .map(|(of_command, of_reference)| ratio * (of_command + of_reference).sqrt()),
-            is_reference,
-            order,
-        }
-    };
-    let mut rows: Vec<RelativeFigures<'_>> = commands.iter().map(to_relative).collect();
+        let variance = |command: &CommandFigures| Some((command.deviation? / command.mean).powi(2));
+        let variances = variance(figures).zip(variance(base)).filter(|_| figures.mean != 0.0);
+        let deviation = variances.map(|(one, other)| ratio * (one + other).sqrt());
+        RelativeFigures { figures, ratio, deviation, is_reference, order }
+    });
+    let mut rows: Vec<RelativeFigures<'_>> = rows.collect();
     if by_time {
         rows.sort_by(|a, b| compare_means(a.figures, b.figures));
     }

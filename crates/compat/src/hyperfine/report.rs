@@ -14,6 +14,7 @@ use crate::hyperfine::figures::{
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use speedwell_machine::process::ProcessEnd;
+use speedwell_report::quote_field;
 use speedwell_stats::sequential::adjust_holm;
 use speedwell_stats::test::stratified::{
     BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
@@ -40,17 +41,15 @@ const ALPHA: f64 = 0.05;
 /// differs from 1 by more than this.
 const SAME_RATIO_TOLERANCE: f64 = 0.02;
 
-/// Terminal colors and styles.
-#[derive(Debug, Clone, Copy)]
-enum TextStyle {
-    Bold = 1,
-    Dimmed = 2,
-    Green = 32,
-    Yellow = 33,
-    Blue = 34,
-    Purple = 35,
-    Cyan = 36,
-}
+// Terminal colors and styles, as parameters of an escape sequence (ECMA-48: SGR).
+const BOLD: &str = "1";
+const BOLD_GREEN: &str = "1;32";
+const DIMMED: &str = "2";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const BLUE: &str = "34";
+const PURPLE: &str = "35";
+const CYAN: &str = "36";
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy)]
@@ -61,45 +60,36 @@ pub struct ReportLook {
 }
 
 impl ReportLook {
-    fn paint(self, text: &str, paints: &[TextStyle]) -> String {
-        if !self.colours {
-            return text.to_owned();
-        }
-        let codes: Vec<String> = paints.iter().map(|paint| (*paint as u8).to_string()).collect();
-        format!("\x1b[{}m{text}\x1b[0m", codes.join(";"))
+    fn paint(self, text: &str, style: &str) -> String {
+        if self.colours { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
 /// Formats the line above the figures of a command. `number` is the index of the command.
 pub fn format_heading(number: usize, title: &str, look: ReportLook) -> String {
     let number = (number + 1).to_string();
-    let [word, number] =
-        ["Benchmark ", number.as_str()].map(|text| look.paint(text, &[TextStyle::Bold]));
+    let [word, number] = ["Benchmark ", number.as_str()].map(|text| look.paint(text, BOLD));
     format!("{word}{number}: {title}\n")
 }
 
 /// Formats the figures of a command.
 pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
-    use TextStyle::{Blue, Bold, Cyan, Dimmed, Green, Purple};
     let unit = look.unit.unwrap_or_else(|| TimeUnit::for_seconds(figures.mean));
-    let padded_time = |seconds: f64, paints: &[TextStyle]| {
-        look.paint(&format!("{:>8}", unit.format_time(seconds)), paints)
-    };
-    let mean = padded_time(figures.mean, &[Bold, Green]);
-    let user = look.paint(&unit.format_time(figures.user), &[Blue]);
-    let system = look.paint(&unit.format_time(figures.system), &[Blue]);
+    let padded_time =
+        |seconds: f64, style: &str| look.paint(&format!("{:>8}", unit.format_time(seconds)), style);
+    let mean = padded_time(figures.mean, BOLD_GREEN);
+    let user = look.paint(&unit.format_time(figures.user), BLUE);
+    let system = look.paint(&unit.format_time(figures.system), BLUE);
     let Some(deviation) = figures.deviation else {
-        let word = look.paint("abs", &[Bold, Green]);
-        return format!(
-            "  Time ({word} ≡):        {mean}  {:>8}     [User: {user}, System: {system}]\n",
-            ""
-        );
+        let word = look.paint("abs", BOLD_GREEN);
+        let times = format!("[User: {user}, System: {system}]");
+        return format!("  Time ({word} ≡):        {mean}               {times}\n");
     };
-    let (word, sigma) = (look.paint("mean", &[Bold, Green]), look.paint("σ", &[Green]));
-    let deviation = padded_time(deviation, &[Green]);
-    let (low, high) = (look.paint("min", &[Cyan]), look.paint("max", &[Purple]));
-    let (min, max) = (padded_time(figures.min, &[Cyan]), padded_time(figures.max, &[Purple]));
-    let count = look.paint(&format!("{} runs", figures.runs.len()), &[Dimmed]);
+    let (word, sigma) = (look.paint("mean", BOLD_GREEN), look.paint("σ", GREEN));
+    let deviation = padded_time(deviation, GREEN);
+    let (low, high) = (look.paint("min", CYAN), look.paint("max", PURPLE));
+    let (min, max) = (padded_time(figures.min, CYAN), padded_time(figures.max, PURPLE));
+    let count = look.paint(&format!("{} runs", figures.runs.len()), DIMMED);
     format!(
         "  Time ({word} ± {sigma}):     {mean} ± {deviation}    [User: {user}, System: {system}]\n  \
          Range ({low} … {high}):   {min} … {max}    {count}\n"
@@ -107,66 +97,51 @@ pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
 }
 
 /// Returns warnings about the figures of a command, in complete sentences.
-pub fn command_warnings(
-    figures: &CommandFigures,
-    request: &HyperfineRequest,
-    shell_s: f64,
-) -> Vec<String> {
+pub fn warnings(figures: &CommandFigures, request: &HyperfineRequest, shell_s: f64) -> Vec<String> {
     let mut warnings = Vec::new();
+    let mut warn = |in_strict_mode: String, otherwise: String| {
+        warnings.push(if request.options.strict { in_strict_mode } else { otherwise });
+    };
     let in_shell = matches!(request.executor, CommandExecutor::Shell(_));
     if in_shell && figures.wall_times().any(|time| time < SHORT_TIME_S) {
-        warnings.push(if request.options.strict {
-            strict_message("short").to_owned()
-        } else {
-            let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
-            format!(
-                "Some runs took less than {:.0} ms after the shell's own time was subtracted. This \
-                 time ({shell}) varies from run to run. Use '-N' to start commands without a \
-                 shell.",
-                SHORT_TIME_S * 1e3
-            )
-        });
+        let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
+        let warning = format!(
+            "Some runs took less than {:.0} ms after the shell's own time was subtracted. This \
+             time ({shell}) varies from run to run. Use '-N' to start commands without a shell.",
+            SHORT_TIME_S * 1e3
+        );
+        warn(strict_message("short"), warning);
     }
     if figures.runs.iter().any(|run| run.ended != ProcessEnd::Exit(0)) {
-        warnings.push(if request.options.strict {
-            strict_message("status").to_owned()
-        } else {
-            "Some runs exited with a non-zero status, which was ignored.".to_owned()
-        });
+        let warning = "Some runs exited with a non-zero status, which was ignored.";
+        warn(strict_message("status"), warning.to_owned());
     }
     let times: Vec<f64> = figures.wall_times().collect();
     let scores = outlier_scores(&times);
     let (warms, prepares) = (request.options.warmup > 0, !request.options.prepare.is_empty());
     if scores[0] > OUTLIER_SCORE {
         let first_time = TimeUnit::for_seconds(times[0]).format_time(times[0]);
-        warnings.push(if request.options.strict {
-            strict_slow_first(&first_time, warms, prepares)
-        } else {
-            let hint = if warms { "a higher '--warmup' count" } else { "'--warmup 3'" };
-            format!(
-                "The first run took {first_time}, much longer than the others: a cache was \
-                 probably cold. Use {hint} to warm it first, or '--prepare' to clear it \
-                 before each run."
-            )
-        });
+        let hint = if warms { "a higher '--warmup' count" } else { "'--warmup 3'" };
+        let warning = format!(
+            "The first run took {first_time}, much longer than the others: a cache was probably \
+             cold. Use {hint} to warm it first, or '--prepare' to clear it before each run."
+        );
+        warn(strict_slow_first(&first_time, warms, prepares), warning);
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
-        warnings.push(if request.options.strict {
-            let uses_both = warms && prepares;
-            strict_message(if uses_both { "outliers, both options" } else { "outliers" }).to_owned()
-        } else {
-            let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
-            format!(
-                "{count} of {} runs took far longer or shorter than the others: the \
-                 machine was probably busy with other work.",
-                times.len()
-            )
-        });
+        let key = if warms && prepares { "outliers, both options" } else { "outliers" };
+        let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
+        let warning = format!(
+            "{count} of {} runs took far longer or shorter than the others: the machine was \
+             probably busy with other work.",
+            times.len()
+        );
+        warn(strict_message(key), warning);
     }
     warnings
 }
 
 pub fn format_warning(text: &str, look: ReportLook) -> String {
-    format!("  {}: {text}\n", look.paint("Warning", &[TextStyle::Yellow]))
+    format!("  {}: {text}\n", look.paint("Warning", YELLOW))
 }
 
 /// Compares the commands. If the user named a reference, it is the first command; otherwise the
@@ -185,7 +160,7 @@ pub fn format_comparison(
     let by_time = request.options.sort != ResultOrder::Command;
     if request.options.strict {
         if [reference, fastest_index(figures)].iter().any(|index| figures[*index].mean == 0.0) {
-            let note = look.paint("Note", &[TextStyle::Bold]);
+            let note = look.paint("Note", BOLD);
             return Err(format!("{note}: {}", strict_message("zero")));
         }
         return Ok(compare_by_means(&relative_to(figures, reference, by_time), by_time, look));
@@ -195,32 +170,28 @@ pub fn format_comparison(
 
 /// Formats hyperfine's comparison.
 fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
-    use TextStyle::{Bold, Cyan, Green, Purple};
     let format_deviation = |row: &RelativeFigures<'_>, width: usize| {
-        row.deviation
-            .map(|deviation| look.paint(&format!("{deviation:width$.2}"), &[Green]))
-            .map(|painted| format!(" ± {painted}"))
+        let deviation = row.deviation.map(|deviation| format!("{deviation:width$.2}"));
+        deviation.map(|deviation| format!(" ± {}", look.paint(&deviation, GREEN)))
     };
     let format_ratio = |row: &RelativeFigures<'_>, width: usize| {
-        look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
+        look.paint(&format!("{:width$.2}", row.ratio), BOLD_GREEN)
     };
     if !by_time {
         let format_row = |row: &RelativeFigures<'_>| {
-            let deviation = format_deviation(row, 5)
-                .filter(|_| !row.is_reference)
-                .unwrap_or_else(|| " ".repeat(8));
+            let deviation = format_deviation(row, 5).filter(|_| !row.is_reference);
+            let deviation = deviation.unwrap_or_else(|| " ".repeat(8));
             format!("  {}{deviation}  {}\n", format_ratio(row, 10), row.figures.title)
         };
         let lines: String = rows.iter().map(format_row).collect();
-        return format!("{}\n{lines}", look.paint("Relative speed comparison", &[Bold]));
+        return format!("{}\n{lines}", look.paint("Relative speed comparison", BOLD));
     }
-    let best =
-        rows.iter().find(|row| row.is_reference).map_or("", |row| row.figures.title.as_str());
-    let mut text =
-        format!("{}\n  {} ran\n", look.paint("Summary", &[Bold]), look.paint(best, &[Cyan]));
+    let best = rows.iter().find(|row| row.is_reference).map_or("", |row| &row.figures.title);
+    let best = look.paint(best, CYAN);
+    let mut text = format!("{}\n  {best} ran\n", look.paint("Summary", BOLD));
     for row in rows.iter().filter(|row| !row.is_reference) {
         let deviation = format_deviation(row, 0).unwrap_or_default();
-        let title = look.paint(&row.figures.title, &[Purple]);
+        let title = look.paint(&row.figures.title, PURPLE);
         let (begin, width, end) = match row.order {
             Ordering::Less => ("", 8, " times slower than"),
             Ordering::Greater => ("", 8, " times faster than"),
@@ -244,22 +215,22 @@ fn compare_by_test(
     if by_time {
         others.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
-    let tests: Vec<_> = others.iter().map(|other| test_against_reference(base, other)).collect();
+    let tests: Vec<_> = others.iter().map(|other| test_commands(base, other)).collect();
     let p_values: Vec<f64> = tests.iter().flat_map(|(test, _)| test).map(|test| test.p).collect();
     // Holm's correction tests each p value against a limit of its own. The intervals all use the
     // strictest of these limits, so that an interval excludes a ratio of 1 only if its p value is
     // significant.
     let limit = ALPHA / p_values.len().max(1) as f64;
     let mut adjusted = adjust_holm(&p_values).into_iter();
-    let title = look.paint(&base.title, &[TextStyle::Cyan]);
-    let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", &[TextStyle::Bold]));
+    let title = look.paint(&base.title, CYAN);
+    let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", BOLD));
     for (other, (test, has_shell)) in others.iter().zip(&tests) {
-        let other = look.paint(&other.title, &[TextStyle::Purple]);
+        let other = look.paint(&other.title, PURPLE);
         let mark = if *has_shell { "*" } else { "" };
         text.push_str(&match test {
             Some(test) => {
                 let p = adjusted.next().unwrap_or(1.0);
-                format!("{} {other}\n", format_tested(test, mark, p, limit, look))
+                format!("{} {other}\n", format_test(test, mark, p, limit, look))
             }
             None => format!(
                 "    too few runs to compare with {other}: each command needs {MINIMUM_PER_SIDE} runs\n"
@@ -267,9 +238,7 @@ fn compare_by_test(
         });
     }
     if tests.iter().any(|(_, has_shell)| *has_shell) {
-        text.push_str(
-            "  *: including the shell, as some runs take no longer than the shell alone\n",
-        );
+        text += "  *: including the shell, as some runs take no longer than the shell alone\n";
     }
     text
 }
@@ -277,10 +246,7 @@ fn compare_by_test(
 /// Tests one command against the reference; returns `None` with too few runs. If a run takes no
 /// longer than the shell alone, subtracting the shell's time leaves 0. If any time is 0, the test
 /// compares times that include the shell. Also returns whether it does.
-fn test_against_reference(
-    base: &CommandFigures,
-    other: &CommandFigures,
-) -> (Option<StratifiedRank>, bool) {
+fn test_commands(base: &CommandFigures, other: &CommandFigures) -> (Option<StratifiedRank>, bool) {
     let has_shell = base.wall_times().chain(other.wall_times()).any(|time| time <= 0.0);
     let value = |run: &RunTiming| {
         if has_shell { run.with_shell_s } else { run.real_s }
@@ -295,13 +261,7 @@ fn test_against_reference(
 }
 
 /// Formats the result of a test, up to the name of the other command.
-fn format_tested(
-    test: &StratifiedRank,
-    mark: &str,
-    p: f64,
-    limit: f64,
-    look: ReportLook,
-) -> String {
+fn format_test(test: &StratifiedRank, mark: &str, p: f64, limit: f64, look: ReportLook) -> String {
     let interval = test.interval_at(limit);
     let (ratio, low, high) = (test.ratio(), interval.low, interval.high);
     let (word, ratio, low, high) = if ratio >= 1.0 {
@@ -316,7 +276,7 @@ fn format_tested(
     } else {
         ", indistinguishable from"
     };
-    let shown_ratio = look.paint(&format!("{ratio:8.2}"), &[TextStyle::Bold, TextStyle::Green]);
+    let shown_ratio = look.paint(&format!("{ratio:8.2}"), BOLD_GREEN);
     format!("{shown_ratio} [{low:.2}, {high:.2}]{mark} times {word}{verdict}")
 }
 
@@ -324,9 +284,9 @@ fn format_tested(
 /// colon and a message.
 const STRICT_MESSAGES: &str = include_str!("../usage/hyperfine.strict.txt");
 
-fn strict_message(key: &str) -> &'static str {
+fn strict_message(key: &str) -> String {
     let mut messages = STRICT_MESSAGES.lines().filter_map(|line| line.split_once(": "));
-    messages.find(|(known, _)| *known == key).map_or("", |(_, message)| message)
+    messages.find(|(known, _)| *known == key).map_or("", |(_, message)| message).to_owned()
 }
 
 fn strict_slow_first(first_time: &str, warms: bool, prepares: bool) -> String {
@@ -422,24 +382,15 @@ fn format_csv(commands: &[CommandFigures]) -> String {
 
 /// Quotes a cell if it is empty, or if RFC 4180 requires quotes.
 fn quote_csv(text: &str) -> String {
-    if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    if text.is_empty() { "\"\"".to_owned() } else { quote_field(text) }
 }
 
 /// Formats tables in Markdown, AsciiDoc and Org.
 impl ExportKind {
     fn format_table(self, rows: &[RelativeFigures<'_>], unit: TimeUnit) -> String {
         let symbol = unit.symbol();
-        let header = [
-            "Command".to_owned(),
-            format!("Mean [{symbol}]"),
-            format!("Min [{symbol}]"),
-            format!("Max [{symbol}]"),
-            "Relative".to_owned(),
-        ];
+        let [mean, min, max] = ["Mean", "Min", "Max"].map(|name| format!("{name} [{symbol}]"));
+        let header = ["Command".to_owned(), mean, min, max, "Relative".to_owned()];
         let (before, below, after) = match self {
             ExportKind::AsciiDoc => ("[cols=\"<,>,>,>,>\"]\n|===", "", "|===\n"),
             ExportKind::Org => ("", "|--+--+--+--+--|\n", ""),
@@ -454,10 +405,8 @@ impl ExportKind {
         let figures = row.figures;
         let spread =
             figures.deviation.map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
-        let ratio_deviation = row
-            .deviation
-            .filter(|_| !row.is_reference)
-            .map(|deviation| format!(" ± {deviation:.2}"));
+        let ratio_deviation = row.deviation.filter(|_| !row.is_reference);
+        let ratio_deviation = ratio_deviation.map(|deviation| format!(" ± {deviation:.2}"));
         let command = figures.title.replace('|', "\\|");
         let mark = if self == ExportKind::Org { '=' } else { '`' };
         [

@@ -54,7 +54,10 @@ impl<'a> NodeDriver<'a> {
             err: &mut *console.stderr,
             terminal: console.progress.take_if(|_| shows_progress),
             progress: None,
-            scripts: ScriptNames::new(request.scripts.iter().map(|script| &script.name)),
+            scripts: ScriptNames {
+                names: request.scripts.iter().map(|script| script.name.clone()).collect(),
+                ..ScriptNames::default()
+            },
             failures: ChildFailures::default(),
             planned: Vec::new(),
             reported: HashSet::new(),
@@ -88,7 +91,8 @@ impl<'a> NodeDriver<'a> {
             }
             SessionEvent::RunFinished(run) => {
                 let script = self.scripts.script_of_run(run).to_owned();
-                self.mark_complete(&script);
+                self.complete_case(&script);
+                self.reported.insert(script);
             }
             SessionEvent::Failed(failure) => self.report_failure(failure)?,
             SessionEvent::Finished { interrupted } => self.finish_session(*interrupted)?,
@@ -102,9 +106,7 @@ impl<'a> NodeDriver<'a> {
     /// # Errors
     /// Fails if standard error is closed.
     pub fn print_message(&mut self, message: &str) -> io::Result<()> {
-        if let Some(line) = &self.progress {
-            line.clear();
-        }
+        self.clear_progress();
         writeln!(self.err, "{}: {message}", self.tool)
     }
 
@@ -129,25 +131,27 @@ impl<'a> NodeDriver<'a> {
         Ok(())
     }
 
-    fn mark_complete(&mut self, script: &str) {
+    /// Clears the progress line, so that a message can be printed in its place.
+    fn clear_progress(&self) {
+        if let Some(line) = &self.progress {
+            let _ = write!(lock_shared(&line.shared).out, "{CLEAR_LINE}");
+        }
+    }
+
+    fn complete_case(&self, script: &str) {
         if let Some(line) = &self.progress {
             line.update(|progress| progress.complete_case(script));
         }
-        self.reported.insert(script.to_owned());
     }
 
     fn report_failure(&mut self, failure: &StepFailure) -> Result<()> {
-        if let Some(line) = &self.progress {
-            line.clear();
-        }
+        self.clear_progress();
         self.failures.report(self.tool, failure, self.has_several_programs, self.err)?;
         let script = self.scripts.script_of_step(failure.slot, &failure.benchmark).to_owned();
-        match failure.step {
-            SessionStep::Run | SessionStep::Build => self.mark_complete(&script),
-            SessionStep::Describe => {
-                self.reported.insert(script);
-            }
+        if failure.step != SessionStep::Describe {
+            self.complete_case(&script);
         }
+        self.reported.insert(script);
         Ok(())
     }
 
@@ -169,28 +173,19 @@ impl<'a> NodeDriver<'a> {
 
 /// Returns the throughput samples of a run. Node.js core's scripts print one row for each sample.
 pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
-    run.samples
-        .iter()
-        .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
-        .map(|sample| MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns })
+    let samples = run.samples.iter().filter(|sample| &*sample.metric == Metric::THROUGHPUT);
+    samples.map(|sample| MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns })
 }
 
 /// Names of the scripts of a request, and which script each started slot (planned run) executes.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptNames {
+    /// In the order of the request.
     names: Vec<String>,
     script_by_slot: HashMap<u32, usize>,
 }
 
 impl ScriptNames {
-    /// Creates the table of script names, given in the order of the request.
-    pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> ScriptNames {
-        ScriptNames {
-            names: names.into_iter().map(Into::into).collect(),
-            script_by_slot: HashMap::new(),
-        }
-    }
-
     /// Records which script a slot executes, according to `label`, the label of its run. Returns
     /// the name of the script; `None` if no script matches.
     pub fn record_slot(&mut self, slot: u32, label: &str) -> Option<&str> {
@@ -214,9 +209,8 @@ impl ScriptNames {
 
     fn find_script(&self, label: &str) -> Option<usize> {
         self.names.iter().position(|name| {
-            label.strip_prefix(name.as_str()).is_some_and(|suffix| {
-                suffix.is_empty() || suffix.starts_with(' ') || suffix.starts_with('/')
-            })
+            let suffix = label.strip_prefix(name.as_str());
+            suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with([' ', '/']))
         })
     }
 }
@@ -312,12 +306,8 @@ impl NodeProgress {
             cases: cases.unwrap_or(0),
             done: 0,
         };
-        NodeProgress {
-            scripts: scripts.iter().map(planned).collect(),
-            passes,
-            current: 0,
-            finished: false,
-        }
+        let scripts = scripts.iter().map(planned).collect();
+        NodeProgress { scripts, passes, current: 0, finished: false }
     }
 
     /// Records that a case of `script` has started.
@@ -340,16 +330,14 @@ impl NodeProgress {
         let seconds = elapsed.as_nanos().div_ceil(1_000_000_000);
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
         let files = self.scripts.len();
-        let is_complete = |(index, script): (usize, &PlannedScript)| {
-            let has_ended = script.cases > 0 || index < self.current || self.finished;
+        let is_complete = |(index, script): &(usize, &PlannedScript)| {
+            let has_ended = script.cases > 0 || *index < self.current || self.finished;
             has_ended && script.done >= script.cases * self.passes
         };
-        let files_done =
-            self.scripts.iter().enumerate().map(is_complete).filter(|&has_ended| has_ended).count();
-        let (executions, cases, name) = self
-            .scripts
-            .get(self.current)
-            .map_or((0, 0, ""), |script| (script.done, script.cases, script.name.as_str()));
+        let files_done = self.scripts.iter().enumerate().filter(is_complete).count();
+        let current = self.scripts.get(self.current);
+        let (executions, cases, name) =
+            current.map_or((0, 0, ""), |script| (script.done, script.cases, &*script.name));
         let runs_done = if self.finished { self.passes } else { executions / cases.max(1) };
         // Passes over all cases of a script, including the completed fraction of the current pass.
         let passes = |script: &PlannedScript| script.done as f64 / script.cases.max(1) as f64;
@@ -417,11 +405,6 @@ impl ProgressLine {
         change(&mut shared.progress);
         let _ = shared.draw_line();
     }
-
-    /// Clears the line, so that a message can be printed in its place.
-    pub fn clear(&self) {
-        let _ = write!(lock_shared(&self.shared).out, "{CLEAR_LINE}");
-    }
 }
 
 impl Drop for ProgressLine {
@@ -449,7 +432,10 @@ mod tests {
 
     #[test]
     fn a_result_belongs_to_the_script_whatever_name_it_carries() {
-        let mut names = ScriptNames::new(["http/server.js", "napi/string"]);
+        let mut names = ScriptNames {
+            names: ["http/server.js", "napi/string"].map(str::to_owned).into(),
+            ..ScriptNames::default()
+        };
         assert_eq!(names.record_slot(3, "http/server.js n=1"), Some("http/server.js"));
         assert_eq!(names.script_of_run(&run(3, "http/_client.js")), "http/server.js");
         assert_eq!(names.script_of_run(&run(4, "napi/string/index.js")), "napi/string");

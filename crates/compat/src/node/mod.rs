@@ -1,5 +1,6 @@
 //! Provides the steps before measuring that the drop-ins for `run.js`, `compare.js` and
 //! `scatter.js` of Node.js core share: parsing the command line and finding the benchmark scripts.
+//! [`run`] emulates `run.js`.
 //!
 //! Decides which scripts are selected, and what is printed before measuring. Node.js core's own
 //! `run.js` uses the benchmarks in its folder. A drop-in has to find this folder first. Does not
@@ -9,9 +10,11 @@
 pub mod driver;
 
 use crate::console::{self, ArgumentError, DropInConsole, ParsedArguments};
+use crate::node::driver::NodeDriver;
 use anyhow::Result;
 use speedwell_engine::{BenchmarkScript, ScriptsRequest};
-use speedwell_model::Variant;
+use speedwell_formats::node_csv::{self, javascript};
+use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,15 +40,13 @@ pub fn build_request(
     variants: Vec<Variant>,
     default_runs: u32,
 ) -> Result<ScriptsRequest, NodeRefusal> {
-    let sets: Vec<(String, String)> =
-        arguments.values("set").map(parse_pair).collect::<Result<_, _>>()?;
+    let sets: Vec<_> = arguments.values("set").map(parse_pair).collect::<Result<_, _>>()?;
     let runs = match arguments.value("runs").map(str::parse) {
         None => default_runs,
         Some(Ok(runs)) if runs > 0 => runs,
         Some(_) => {
-            return Err(NodeRefusal::Usage(
-                "the value of '--runs' must be a whole number above 0".to_owned(),
-            ));
+            let reason = "the value of '--runs' must be a whole number above 0";
+            return Err(NodeRefusal::Usage(reason.to_owned()));
         }
     };
     let processors = sets.iter().rfind(|(name, _)| name == "CPUSET").map(|(_, list)| list.clone());
@@ -101,23 +102,17 @@ impl CommandLine {
         understand: impl FnOnce(&ParsedArguments<'_>, &DropInConsole<'_>) -> Result<T, NodeRefusal>,
         perform: impl FnOnce(T, &ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
     ) -> Result<i32> {
-        let arguments = match self.parse_arguments(arguments) {
-            Ok(arguments) => arguments,
-            Err(refusal) => return Ok(self.refuse(refusal, console)?),
-        };
-        if arguments.has("help") {
+        let parsed = self.parse(arguments);
+        if parsed.as_ref().is_ok_and(|arguments| arguments.has("help")) {
             return Ok(console.print_help(&format!("{}{}", self.usage, self.further_usage))?);
         }
-        match understand(&arguments, console) {
-            Ok(understood) => perform(understood, &arguments, console),
+        match parsed.and_then(|arguments| Ok((understand(&arguments, console)?, arguments))) {
+            Ok((understood, arguments)) => perform(understood, &arguments, console),
             Err(refusal) => Ok(self.refuse(refusal, console)?),
         }
     }
 
-    fn parse_arguments<'a>(
-        &self,
-        arguments: &'a [String],
-    ) -> Result<ParsedArguments<'a>, NodeRefusal> {
+    fn parse<'a>(&self, arguments: &'a [String]) -> Result<ParsedArguments<'a>, NodeRefusal> {
         if arguments.is_empty() {
             return Err(NodeRefusal::Usage(String::new()));
         }
@@ -159,11 +154,8 @@ pub fn benchmark_folder(
 ) -> Result<PathBuf, NodeRefusal> {
     let name = arguments.value("dir").map(str::to_owned);
     if let Some(name) = name.or_else(|| (console.variable)(FOLDER_VARIABLE)) {
-        let path = console.directory.join(&name);
-        let is_folder = path.is_dir();
-        return is_folder
-            .then_some(path)
-            .ok_or_else(|| NodeRefusal::Line(format!("'{name}' is not a directory")));
+        let path = Some(console.directory.join(&name)).filter(|path| path.is_dir());
+        return path.ok_or_else(|| NodeRefusal::Line(format!("'{name}' is not a directory")));
     }
     let directory = &console.directory;
     let mut candidates = [directory.clone(), directory.join("benchmark")].into_iter();
@@ -240,19 +232,163 @@ pub fn find_script(
     path: &str,
     console: &DropInConsole<'_>,
 ) -> Result<(BenchmarkScript, Option<PathBuf>), NodeRefusal> {
-    let absolute = console
-        .directory
-        .join(path)
-        .canonicalize()
-        .map_err(|error| NodeRefusal::Line(format!("cannot read '{path}': {error}")))?;
+    let absolute = console.directory.join(path).canonicalize();
+    let absolute =
+        absolute.map_err(|error| NodeRefusal::Line(format!("cannot read '{path}': {error}")))?;
     let folder = absolute.ancestors().skip(1).find(|ancestor| ancestor.join("common.js").is_file());
     let below_folder = folder.and_then(|folder| absolute.strip_prefix(folder).ok());
     // Outside of a benchmark folder the name consists of the file and its parent folder.
     let parts = absolute.iter().count();
     let last_two: PathBuf = absolute.iter().skip(parts.saturating_sub(2)).collect();
     let name = below_folder.unwrap_or(&last_two).to_string_lossy().into_owned();
-    let owned_folder = folder.map(Path::to_owned);
-    Ok((BenchmarkScript { name, path: absolute }, owned_folder))
+    let folder = folder.map(Path::to_owned);
+    Ok((BenchmarkScript { name, path: absolute }, folder))
+}
+
+// The drop-in for `run.js`: runs each script of the requested groups, by default once.
+
+const COMMAND_LINE: CommandLine = CommandLine {
+    tool: "run.js",
+    usage: include_str!("../usage/run.js.txt"),
+    further_usage: include_str!("../usage/run.js.further.txt"),
+    valued: &["set", "filter", "exclude", "format", "runs", "dir"],
+    switches: &["help"],
+};
+
+/// Executes the scripts and prints their results; returns the exit status.
+///
+/// # Errors
+/// Fails if measuring is impossible, or a stream is closed.
+pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
+    COMMAND_LINE.run_with(arguments, console, parse_request, run_scripts)
+}
+
+fn run_scripts(
+    (request, is_csv): (ScriptsRequest, bool),
+    _: &ParsedArguments<'_>,
+    console: &mut DropInConsole<'_>,
+) -> Result<i32> {
+    let measure = console.measure;
+    let mut printer = RunPrinter {
+        driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, false),
+        is_csv,
+        pending: request.scripts.iter().map(|script| script.name.clone()).collect(),
+        current: None,
+    };
+    if printer.is_csv {
+        printer.driver.out.write_all(node_csv::RUN_HEADER.as_bytes())?;
+    }
+    printer.driver.out.flush()?;
+    measure(&request, &mut printer)?;
+    Ok(printer.driver.failures.exit_status())
+}
+
+fn parse_request(
+    arguments: &ParsedArguments<'_>,
+    console: &DropInConsole<'_>,
+) -> Result<(ScriptsRequest, bool), NodeRefusal> {
+    if arguments.others.is_empty() {
+        return Err(NodeRefusal::Usage(String::new()));
+    }
+    let is_csv = match arguments.value("format") {
+        None | Some("simple") => false,
+        Some("csv") => true,
+        Some(_) => return Err(NodeRefusal::Line("Invalid format detected".to_owned())),
+    };
+    let folder = benchmark_folder(arguments, console)?;
+    let scripts = select_scripts(&folder, arguments)?;
+    let variants = vec![Variant::plain("default")];
+    let request = ScriptsRequest {
+        test: arguments.has("test"),
+        ..build_request(arguments, scripts, Some(folder), variants, 1)?
+    };
+    Ok((request, is_csv))
+}
+
+struct RunPrinter<'a> {
+    driver: NodeDriver<'a>,
+    /// Whether results are printed as CSV instead of lines below headings.
+    is_csv: bool,
+    /// Scripts whose heading has not been written.
+    pending: Vec<String>,
+    current: Option<String>,
+}
+
+impl RunPrinter<'_> {
+    /// Writes the headings of all scripts up to `script`. As in `run.js` itself, scripts without
+    /// results also have headings.
+    fn enter_script(&mut self, script: &str) -> Result<()> {
+        if self.current.as_deref() == Some(script) {
+            return Ok(());
+        }
+        self.current = Some(script.to_owned());
+        let entered = match self.pending.iter().position(|name| name == script) {
+            Some(last) => self.pending.drain(..=last).collect(),
+            None => vec![script.to_owned()],
+        };
+        self.print_headings(entered)
+    }
+
+    fn print_headings(&mut self, scripts: Vec<String>) -> Result<()> {
+        for script in scripts {
+            if !self.is_csv {
+                writeln!(self.driver.out, "\n{script}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_run(&mut self, run: &Run) -> Result<()> {
+        let (name, values) = (&run.case.benchmark, &run.case.values);
+        for measured in driver::throughput_samples(run) {
+            let line = if self.is_csv {
+                node_csv::format_run_row(name, values, measured)
+            } else {
+                format_simple_line(name, values, measured.rate)
+            };
+            self.driver.out.write_all(line.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+impl SessionObserver for RunPrinter<'_> {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
+        self.driver.handle_event(event)?;
+        match event {
+            SessionEvent::RunFinished(run) => {
+                let script = self.driver.scripts.script_of_run(run).to_owned();
+                self.enter_script(&script)?;
+                self.print_run(run)?;
+            }
+            SessionEvent::Failed(failure) => {
+                let scripts = &self.driver.scripts;
+                let script = scripts.script_of_step(failure.slot, &failure.benchmark).to_owned();
+                self.enter_script(&script)?;
+            }
+            SessionEvent::Finished { interrupted: false } => {
+                let pending = std::mem::take(&mut self.pending);
+                self.print_headings(pending)?;
+            }
+            _ => {}
+        }
+        Ok(self.driver.out.flush()?)
+    }
+}
+
+/// Formats one result as `run.js` does.
+fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate: f64) -> String {
+    let pairs = node_csv::join_parameters(values, javascript::format_json);
+    format!("{name} {pairs}: {}\n", with_separators(&javascript::format_number(rate)))
+}
+
+/// Separates groups of three digits of the integer part by commas; the rest stays unchanged.
+fn with_separators(number: &str) -> String {
+    let start = number.len() - number.trim_start_matches('-').len();
+    let digits = number[start..].bytes().take_while(u8::is_ascii_digit).count();
+    let (whole, rest) = number[start..].split_at(digits);
+    let groups: Vec<_> = whole.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    format!("{}{}{rest}", &number[..start], groups.join(","))
 }
 
 #[cfg(test)]
@@ -272,18 +408,18 @@ mod tests {
     }
 
     fn refusal(line: &str) -> NodeRefusal {
-        LINE.parse_arguments(&words(line)).unwrap_err()
+        LINE.parse(&words(line)).unwrap_err()
     }
 
     fn requested(line: &str) -> Result<ScriptsRequest, NodeRefusal> {
         let words = words(line);
-        build_request(&LINE.parse_arguments(&words).unwrap(), Vec::new(), None, Vec::new(), 30)
+        build_request(&LINE.parse(&words).unwrap(), Vec::new(), None, Vec::new(), 30)
     }
 
     #[test]
     fn options_come_first_and_one_dash_is_as_good_as_two() {
         let words = words("--set a=1 -set b=2 -no-progress --runs 3 url util");
-        let read = LINE.parse_arguments(&words).unwrap();
+        let read = LINE.parse(&words).unwrap();
         assert_eq!(read.values("set").collect::<Vec<_>>(), ["a=1", "b=2"]);
         assert_eq!(read.others, ["url", "util"]);
         assert!(read.has("no-progress"));
@@ -292,7 +428,7 @@ mod tests {
 
     #[test]
     fn everything_after_the_first_positional_argument_is_positional() {
-        let others = |line| LINE.parse_arguments(&words(line)).unwrap().others.join(" ");
+        let others = |line| LINE.parse(&words(line)).unwrap().others.join(" ");
         assert_eq!(others("zz --filter kill"), "zz --filter kill");
         assert_eq!(others("--set a=1 -- --odd"), "--odd");
     }
@@ -301,18 +437,18 @@ mod tests {
     fn the_word_test_is_a_mode_unless_it_is_a_value() {
         for line in ["test url", "url test"] {
             let words = words(line);
-            let read = LINE.parse_arguments(&words).unwrap();
+            let read = LINE.parse(&words).unwrap();
             assert!(read.has("test") && read.others == ["url"]);
         }
         let words = words("--filter test url");
-        let value = LINE.parse_arguments(&words).unwrap();
+        let value = LINE.parse(&words).unwrap();
         assert!(!value.has("test") && value.value("filter") == Some("test"));
     }
 
     #[test]
     fn values_may_look_like_options() {
         let words = words("--set -x url");
-        assert_eq!(LINE.parse_arguments(&words).unwrap().value("set"), Some("-x"));
+        assert_eq!(LINE.parse(&words).unwrap().value("set"), Some("-x"));
     }
 
     #[test]
@@ -359,5 +495,25 @@ mod tests {
             assert!(processors(wrong).is_err(), "{wrong}");
         }
         assert_eq!(requested("x").unwrap().processors, None);
+    }
+
+    #[test]
+    fn only_the_whole_part_is_grouped() {
+        for (number, grouped) in [
+            ("814", "814"),
+            ("3665.14", "3,665.14"),
+            ("1136275.8332310684", "1,136,275.8332310684"),
+            ("0.0001234", "0.0001234"),
+            ("1.7976931348623157e+308", "1.7976931348623157e+308"),
+            ("-1234", "-1,234"),
+            ("123456", "123,456"),
+        ] {
+            assert_eq!(with_separators(number), grouped);
+        }
+    }
+
+    #[test]
+    fn a_case_without_parameters_has_a_blank_before_the_colon() {
+        assert_eq!(format_simple_line("g/a.js", &[], 5.0), "g/a.js : 5\n");
     }
 }

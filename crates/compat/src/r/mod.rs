@@ -91,9 +91,8 @@ impl TextCollation {
     /// If none of the variables is set, R uses the locale C and prints `±` as two escape sequences.
     /// All our output is UTF-8, so we use the order of a UTF-8 locale.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> TextCollation {
-        let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
-            .into_iter()
-            .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+        let mut names = ["LC_ALL", "LC_COLLATE", "LANG"].into_iter();
+        let locale = names.find_map(|name| variable(name).filter(|value| !value.is_empty()));
         match locale.as_deref() {
             Some("C" | "POSIX") => TextCollation::CodePoints,
             _ => TextCollation::Root,
@@ -125,7 +124,7 @@ const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+
 const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
 
 /// Sort key of a string. The three levels are compared one after the other.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
 struct RootKey {
     letters: Vec<u32>,
     accents: Vec<u32>,
@@ -134,11 +133,7 @@ struct RootKey {
 
 impl RootKey {
     fn from_text(text: &str) -> RootKey {
-        let mut key = RootKey {
-            letters: Vec::with_capacity(text.len()),
-            accents: Vec::new(),
-            capitals: Vec::with_capacity(text.len()),
-        };
+        let mut key = RootKey::default();
         for c in text.chars() {
             let base = base_letter(c);
             let Some(weight) = character_weight(base) else { continue };
@@ -241,17 +236,15 @@ pub type ComparedCase<'a, T> = (&'a str, T, T);
 
 /// Draws the chart of `compare.R --plot`: a pair of boxes per case.
 pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -> AnyChart {
-    let series = |name: &str, values: &[f64]| {
-        (!values.is_empty()).then(|| BoxSeries {
+    let category = |(name, old, new): ComparedCase<'a, &[f64]>| {
+        // The script sorts alphabetically, so `new` comes before `old`.
+        let sides = [("new", new), ("old", old)].map(|(name, values)| BoxSeries {
             name: name.to_owned(),
             values: values.to_vec(),
             center: None,
-        })
-    };
-    let category = |(name, old, new): ComparedCase<'a, &[f64]>| BoxCategory {
-        label: case_label(name),
-        // The script sorts alphabetically, so `new` comes before `old`.
-        boxes: series("new", new).into_iter().chain(series("old", old)).collect(),
+        });
+        let boxes = sides.into_iter().filter(|side| !side.values.is_empty()).collect();
+        BoxCategory { label: case_label(name), boxes }
     };
     AnyChart::Box(BoxChart {
         value_axis: ChartAxis::linear(RATE_LABEL),
@@ -263,17 +256,14 @@ pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -
 /// Draws the chart of `bar.R --plot`: a pair of bars per case. If `old` or `new` has no values, its
 /// mean is NaN, and it has no bar.
 pub fn bar_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, f64>>) -> AnyChart {
-    let bar = |name: &str, mean: f64| {
-        mean.is_finite().then(|| ChartBar {
+    let category = |(name, old, new): ComparedCase<'a, f64>| {
+        let bars = [("new", new), ("old", old)].map(|(name, value)| ChartBar {
             name: name.to_owned(),
-            value: mean,
-            low: None,
-            high: None,
-        })
-    };
-    let category = |(name, old, new): ComparedCase<'a, f64>| BarCategory {
-        label: case_label(name),
-        bars: bar("new", new).into_iter().chain(bar("old", old)).collect(),
+            value,
+            ..ChartBar::default()
+        });
+        let bars = bars.into_iter().filter(|bar| bar.value.is_finite()).collect();
+        BarCategory { label: case_label(name), bars }
     };
     AnyChart::Bar(BarChart {
         value_axis: ChartAxis::linear(RATE_LABEL),
@@ -314,13 +304,13 @@ pub struct ChartBand {
 /// values and bounds are 0.
 pub fn band_chart(heading: &str, bands: &[ChartBand], number: impl Fn(f64) -> String) -> String {
     let bands: Vec<&ChartBand> = bands.iter().filter(|band| band.value.is_finite()).collect();
-    let values = bands.iter().flat_map(|band| {
-        let (low, high) = band.interval.unwrap_or((band.value, band.value));
-        [low, high, band.value]
-    });
-    let (low, high) = values
-        .filter(|value| value.is_finite())
-        .fold((REFERENCE, REFERENCE), |(low, high), value| (low.min(value), high.max(value)));
+    let (mut low, mut high) = (REFERENCE, REFERENCE);
+    for band in &bands {
+        let (start, end) = band.interval.unwrap_or((band.value, band.value));
+        for value in [start, end, band.value].into_iter().filter(|value| value.is_finite()) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+    }
     if bands.is_empty() || low == high {
         return String::new();
     }

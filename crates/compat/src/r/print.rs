@@ -13,7 +13,6 @@ use speedwell_formats::node_csv::javascript;
 use speedwell_report::escape_controls;
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
 /// Maximum number of cells that R shows (`options("max.print")`).
@@ -48,27 +47,22 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let shown_rows = rows.min(max_rows(columns.len()));
     let names = escape_lines("", names, shown_rows);
-    let name_width = max_width(&names);
-    let columns: Vec<PrintedColumn<'_>> = columns
-        .iter()
-        .map(|column| {
-            let lines = escape_lines(&column.name, &column.cells, shown_rows);
-            PrintedColumn { width: max_width(&lines) + 1, lines }
-        })
-        .collect();
+    let names = PrintedColumn { width: max_width(&names), lines: names };
+    let columns = columns.iter().map(|column| {
+        let lines = escape_lines(&column.name, &column.cells, shown_rows);
+        PrintedColumn { width: max_width(&lines) + 1, lines }
+    });
+    let columns: Vec<PrintedColumn<'_>> = columns.collect();
     let mut out = String::new();
     let mut remaining = columns.as_slice();
     while !remaining.is_empty() {
-        let (block, next_columns) = remaining.split_at(block_length(remaining, name_width, width));
-        print_block(&mut out, &names, name_width, block);
+        let (block, next_columns) = remaining.split_at(block_length(remaining, names.width, width));
+        print_block(&mut out, &names, block);
         remaining = next_columns;
     }
     if shown_rows < rows {
-        let omitted = rows - shown_rows;
-        let _ = writeln!(
-            out,
-            " [ reached 'max' / getOption(\"max.print\") -- omitted {omitted} rows ]"
-        );
+        let omitted = format!("omitted {} rows", rows - shown_rows);
+        out += &format!(" [ reached 'max' / getOption(\"max.print\") -- {omitted} ]\n");
     }
     out
 }
@@ -77,7 +71,7 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
 struct PrintedColumn<'a> {
     /// The name, followed by the cells.
     lines: Vec<Cow<'a, str>>,
-    /// Width on the terminal, including the space in front.
+    /// Width on the terminal; if the column is not the first, including the space in front.
     width: usize,
 }
 
@@ -101,33 +95,22 @@ fn block_length(columns: &[PrintedColumn<'_>], name_width: usize, width: usize) 
     columns.iter().take_while(fits).count().max(1)
 }
 
-fn print_block(
-    out: &mut String,
-    names: &[Cow<'_, str>],
-    name_width: usize,
-    columns: &[PrintedColumn<'_>],
-) {
+fn print_block(out: &mut String, names: &PrintedColumn<'_>, columns: &[PrintedColumn<'_>]) {
+    let padding = |text: &str, width: usize| " ".repeat(width - display_width(text));
     for row in 0..columns[0].lines.len() {
-        if let Some(name) = names.get(row) {
+        if let Some(name) = names.lines.get(row) {
             out.push_str(name);
-            out.extend(std::iter::repeat_n(' ', name_width - display_width(name)));
+            out.push_str(&padding(name, names.width));
         }
-        for column in columns {
-            pad_left(out, &column.lines[row], column.width);
+        for PrintedColumn { lines, width } in columns {
+            out.push_str(&padding(&lines[row], *width));
+            out.push_str(&lines[row]);
         }
         out.push('\n');
     }
 }
 
-fn pad_left(out: &mut String, text: &str, width: usize) {
-    out.extend(std::iter::repeat_n(' ', width.saturating_sub(display_width(text))));
-    out.push_str(text);
-}
-
 fn display_width(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len();
-    }
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 

@@ -246,7 +246,7 @@ pub struct MeasuredRate {
 
 /// Formats a line of `run.js --format csv`.
 pub fn format_run_row(name: &str, values: ParameterValues<'_>, measured: MeasuredRate) -> String {
-    let configuration = join_parameters(values, javascript::format_json);
+    let configuration = join_parameters(values, javascript::format_json).replace('"', "\"\"");
     format!("\"{name}\", \"{configuration}\", {}\n", format_figures(measured, ", "))
 }
 
@@ -257,7 +257,7 @@ pub fn format_compare_row(
     values: ParameterValues<'_>,
     measured: MeasuredRate,
 ) -> String {
-    let configuration = join_parameters(values, javascript::format_inspected);
+    let configuration = join_parameters(values, javascript::format_inspected).replace('"', "\"\"");
     format!("\"{binary}\",\"{name}\",\"{configuration}\",{}\n", format_figures(measured, ","))
 }
 
@@ -277,10 +277,11 @@ pub fn format_scatter_row(
     format!("\"{name}\", {cells}{}\n", format_figures(measured, ", "))
 }
 
-fn join_parameters(values: ParameterValues<'_>, text: fn(&ParameterValue) -> String) -> String {
+/// Formats parameters as `name=value`, separated by spaces.
+pub fn join_parameters(values: ParameterValues<'_>, text: fn(&ParameterValue) -> String) -> String {
     let pairs: Vec<String> =
         values.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
-    pairs.join(" ").replace('"', "\"\"")
+    pairs.join(" ")
 }
 
 fn format_cell(value: &ParameterValue) -> String {

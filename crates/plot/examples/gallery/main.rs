@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let size = chart.natural_size();
         let path = Path::new(&folder).join(name);
         std::fs::write(path.with_extension("svg"), chart.svg(size))?;
-        std::fs::write(path.with_extension("png"), chart.png(size)?)?;
+        std::fs::write(path.with_extension("png"), chart.png_zoomed(size, 1)?)?;
         println!("{}.svg .png  {} x {}", path.display(), size.width_px, size.height_px);
     }
     Ok(())

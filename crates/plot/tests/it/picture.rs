@@ -3,7 +3,7 @@
 #![cfg(feature = "png")]
 
 use crate::charts::{boxes, one_of_each};
-use speedwell_plot::{AnyChart, ImageSize, PlotError};
+use speedwell_plot::{AnyChart, ImageSize};
 
 struct Picture {
     width: u32,
@@ -36,7 +36,7 @@ impl Picture {
 fn a_picture_has_the_size_asked_for_and_is_not_blank() {
     let size = ImageSize { width_px: 500, height_px: 380 };
     for (kind, chart) in one_of_each() {
-        let picture = read(&chart.png(size).unwrap());
+        let picture = read(&chart.png_zoomed(size, 1).unwrap());
         assert_eq!((picture.width, picture.height), (500, 380));
         let pixels = 500 * 380;
         let white = picture.count(|pixel| pixel == [255; 3]);
@@ -52,7 +52,7 @@ fn letters_are_painted_without_any_font_of_the_system() {
     let dark = |title: &str| {
         let mut chart = boxes(&["a"], &["s"], 3);
         chart.title = title.into();
-        let png = AnyChart::Box(chart).png(ImageSize::default()).unwrap();
+        let png = AnyChart::Box(chart).png_zoomed(ImageSize::default(), 1).unwrap();
         read(&png).count(|[r, g, b]| r < 90 && g < 90 && b < 90)
     };
     // A title of 14 letters at 18 pixels adds some hundred dark pixels.
@@ -69,8 +69,13 @@ fn zoom_multiplies_the_pixels() {
 #[test]
 fn impossible_sizes_are_errors() {
     let chart = AnyChart::Box(boxes(&["a"], &["s"], 3));
-    let none = chart.png(ImageSize { width_px: 0, height_px: 100 });
-    assert_eq!(none, Err(PlotError::Size { width_px: 0, height_px: 100 }));
-    let vast = chart.png(ImageSize { width_px: u32::MAX, height_px: u32::MAX }).unwrap_err();
-    assert!(vast.to_string().contains("cannot rasterize"), "{vast}");
+    let error = |width_px: u32, height_px: u32| {
+        chart.png_zoomed(ImageSize { width_px, height_px }, 1).unwrap_err().to_string()
+    };
+    assert_eq!(
+        error(0, 100),
+        "cannot rasterize a picture of 0 x 100 pixels: expected 1 to 200,000,000 pixels"
+    );
+    let vast = error(u32::MAX, u32::MAX);
+    assert!(vast.contains("cannot rasterize"), "{vast}");
 }

@@ -12,8 +12,8 @@ use speedwell_plot::{
 fn places(x: AxisScale, y: AxisScale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let points = points.iter().map(|(x, y)| ChartPoint::new(*x, *y)).collect();
     let chart = LineChart {
-        x: ChartAxis { label: "x".into(), scale: x },
-        y: ChartAxis { label: "y".into(), scale: y },
+        x: ChartAxis { scale: x, ..ChartAxis::linear("x") },
+        y: ChartAxis { scale: y, ..ChartAxis::linear("y") },
         series: vec![PointSeries { name: "s".into(), points, colour: None }],
         ..LineChart::default()
     };

@@ -4,7 +4,7 @@
 //! methods that scipy has. It ignores blocks: use [`stratified`](super::stratified) for values that
 //! were measured in randomised blocks. Start at [`mann_whitney`].
 
-pub use crate::effect::{EffectMagnitude, ShiftEstimate, cliffs_delta, hodges_lehmann};
+pub use crate::effect::{ShiftEstimate, cliffs_delta, hodges_lehmann};
 
 use crate::distribution::normal;
 use crate::test::{mid_ranks, tie_term};

@@ -6,9 +6,9 @@
 //! described in the OpenSSL terms that ab prints. Start at [`write_text`] and [`write_html`].
 
 use crate::ab::arguments::{AbRequest, HtmlAttributes};
-use crate::ab::figures::{AbFigures, PERCENTS, RequestTiming, RequestTimings, TimeSelector};
+use crate::ab::figures::{AbFigures, RequestTiming, RequestTimings, TimeSelector};
 use crate::ab::load::AbUrl;
-use speedwell_model::load::latency::MIN_CONCURRENCY_SHARE;
+use speedwell_model::load::latency::{AB_PERCENTS, MIN_CONCURRENCY_SHARE};
 use speedwell_model::load::measurement::TlsFacts;
 use speedwell_model::load::outcomes::ErrorClass;
 use std::io::{self, Write};
@@ -52,19 +52,6 @@ type ReportLine = (&'static str, String);
 impl AbReportContent<'_> {
     /// Returns the lines from `Server Software` to `HTML transferred`.
     fn fact_lines(&self) -> Vec<ReportLine> {
-        let mut lines = self.server_lines();
-        lines.push(("", String::new()));
-        let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
-        let is_varying = self.request.varying;
-        let length = if is_varying { "Variable".to_owned() } else { format!("{length} bytes") };
-        lines.push(field_line("Document Path", &self.url.path));
-        lines.push(field_line("Document Length", length));
-        lines.push(("", String::new()));
-        lines.extend(self.count_lines());
-        lines
-    }
-
-    fn server_lines(&self) -> Vec<ReportLine> {
         let host = &self.url.host;
         let mut lines = vec![
             field_line("Server Software", self.server.as_deref().unwrap_or("")),
@@ -79,6 +66,14 @@ impl AbReportContent<'_> {
             let is_name = host.name.parse::<std::net::IpAddr>().is_err();
             lines.extend(is_name.then(|| field_line("TLS Server Name", &host.name)));
         }
+        let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
+        let is_varying = self.request.varying;
+        let length = if is_varying { "Variable".to_owned() } else { format!("{length} bytes") };
+        lines.push(("", String::new()));
+        lines.push(field_line("Document Path", &self.url.path));
+        lines.push(field_line("Document Length", length));
+        lines.push(("", String::new()));
+        lines.extend(self.count_lines());
         lines
     }
 
@@ -99,14 +94,12 @@ impl AbReportContent<'_> {
             );
             lines.push(("", kinds));
         }
-        if failures.write > 0 {
-            lines.push(field_line("Write errors", failures.write));
-        }
-        if figures.non2xx > 0 {
-            lines.push(field_line("Non-2xx responses", figures.non2xx));
-        }
-        if self.request.keeps_alive {
-            lines.push(field_line("Keep-Alive requests", figures.kept_alive));
+        for (name, count, is_shown) in [
+            ("Write errors", failures.write, failures.write > 0),
+            ("Non-2xx responses", figures.non2xx, figures.non2xx > 0),
+            ("Keep-Alive requests", figures.kept_alive, self.request.keeps_alive),
+        ] {
+            lines.extend(is_shown.then(|| field_line(name, count)));
         }
         let bytes = |count| format!("{count} bytes");
         lines.push(field_line("Total transferred", bytes(figures.received_bytes)));
@@ -121,12 +114,9 @@ impl AbReportContent<'_> {
     fn transfer_rates(&self) -> Vec<f64> {
         let figures = &self.figures;
         let received = figures.received_bytes;
-        let mut bytes = vec![received];
-        if let Some(sent) = figures.sent_bytes {
-            bytes.extend([sent, sent + received]);
-        }
-        let rates = bytes.into_iter();
-        rates.filter_map(|bytes| figures.kib_per_second(bytes)).collect()
+        let sent = figures.sent_bytes.into_iter().flat_map(|sent| [sent, sent + received]);
+        let bytes = [received].into_iter().chain(sent);
+        bytes.filter_map(|bytes| figures.kib_per_second(bytes)).collect()
     }
 }
 
@@ -140,14 +130,12 @@ fn added_lines(report: &AbReportContent) -> Vec<ReportLine> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];
     if let Some(effective) = figures.effective_concurrency() {
-        let requested = figures.concurrency;
-        let text = format!("{effective:.2} on average, {requested} requested");
+        let text = format!("{effective:.2} on average, {} requested", figures.concurrency);
         lines.push(("Effective concurrency", text));
     }
     let ranges = figures.lengths.map(|lengths| lengths.range);
     if let Some((min, max)) = ranges.filter(|(min, max)| min < max) {
-        let text = format!("{min} to {max} bytes, not counted as failures");
-        lines.push(("Body lengths", text));
+        lines.push(("Body lengths", format!("{min} to {max} bytes, not counted as failures")));
     }
     if let Some(lengths) = figures.lengths
         && report.request.counts_lengths
@@ -201,12 +189,8 @@ fn report_warnings(report: &AbReportContent) -> Vec<String> {
 fn format_tls_protocol(facts: &TlsFacts) -> String {
     let cipher = openssl_cipher(&facts.cipher);
     let or_unknown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
-    format!(
-        "{},{cipher},{},{}",
-        facts.version,
-        or_unknown(facts.key_bits),
-        or_unknown(cipher_bits(&cipher))
-    )
+    let bits = [facts.key_bits, cipher_bits(&cipher)].map(or_unknown).join(",");
+    format!("{},{cipher},{bits}", facts.version)
 }
 
 /// Formats the temporary key, such as `X25519 253 bits`. If the size of the group is unknown,
@@ -229,11 +213,8 @@ fn openssl_cipher(name: &str) -> String {
     if let Some(rest) = name.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
     }
-    let Some((exchange, cipher)) =
-        name.strip_prefix("TLS_").and_then(|rest| rest.split_once("_WITH_"))
-    else {
-        return name.to_owned();
-    };
+    let parts = name.strip_prefix("TLS_").and_then(|rest| rest.split_once("_WITH_"));
+    let Some((exchange, cipher)) = parts else { return name.to_owned() };
     let cipher = match cipher {
         "CHACHA20_POLY1305_SHA256" => "CHACHA20_POLY1305".to_owned(),
         cipher => cipher.replacen("AES_", "AES", 1),
@@ -242,11 +223,9 @@ fn openssl_cipher(name: &str) -> String {
 }
 
 fn cipher_bits(cipher: &str) -> Option<u32> {
-    let contains_any = |names: &[&str]| names.iter().any(|name| cipher.contains(name));
-    if contains_any(&["AES_128", "AES128"]) {
-        return Some(128);
-    }
-    contains_any(&["AES_256", "AES256", "CHACHA20"]).then_some(256)
+    let sizes =
+        [("AES_128", 128), ("AES128", 128), ("AES_256", 256), ("AES256", 256), ("CHACHA20", 256)];
+    sizes.into_iter().find(|(name, _)| cipher.contains(name)).map(|(_, bits)| bits)
 }
 
 /// Times below this number of nanoseconds are shown with decimals.
@@ -308,7 +287,7 @@ pub fn write_text(report: &AbReportContent, out: &mut dyn Write) -> io::Result<(
     }
     write_rates(report, out)?;
     if let Some(times) = &report.figures.times {
-        write_times_table(times, !report.request.hides_spread, out)?;
+        write_times(times, !report.request.hides_spread, out)?;
         // A single request has no distribution.
         if !report.request.hides_percentages && times.count() > 1 {
             write_percentages(times, out)?;
@@ -328,61 +307,44 @@ fn write_field(name: &str, value: &str, out: &mut dyn Write) -> io::Result<()> {
 fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> {
     let figures = &report.figures;
     if let Some(rate) = figures.requests_per_second() {
-        let rate = format!("{rate:.2} [#/sec] (mean)");
-        write_field("Requests per second", &rate, out)?;
+        write_field("Requests per second", &format!("{rate:.2} [#/sec] (mean)"), out)?;
     }
     if let Some((per_client, across_clients)) = figures.time_per_request_ms() {
         write_field("Time per request", &format!("{per_client:.3} [ms] (mean)"), out)?;
-        let across_clients =
-            format!("{across_clients:.3} [ms] (mean, across all concurrent requests)");
-        write_field("Time per request", &across_clients, out)?;
+        let unit = "[ms] (mean, across all concurrent requests)";
+        write_field("Time per request", &format!("{across_clients:.3} {unit}"), out)?;
     }
-    let rates = report.transfer_rates();
-    for (rate, unit) in rates.iter().zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"]) {
-        if unit.ends_with("received") {
-            write_field("Transfer rate", &format!("{rate:.2} {unit}"), out)?
-        } else {
-            writeln!(out, "{:24}{rate:.2} {unit}", "")?
-        }
+    let units =
+        [("Transfer rate:", "[Kbytes/sec] received"), ("", "kb/s sent"), ("", "kb/s total")];
+    for (rate, (name, unit)) in report.transfer_rates().iter().zip(units) {
+        writeln!(out, "{name:<24}{rate:.2} {unit}")?;
     }
     Ok(())
 }
 
 /// Writes the table of times. Its columns end at the same position as in ab, or one or two places
 /// further right, because times with decimals are wider.
-fn write_times_table(
-    times: &RequestTimings,
-    has_spread: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let header = if has_spread {
-        "              min  mean[+/-sd] median   max"
-    } else {
-        "              min   avg   max"
-    };
-    writeln!(out, "\nConnection Times (ms)\n{header}")?;
+fn write_times(times: &RequestTimings, has_spread: bool, out: &mut dyn Write) -> io::Result<()> {
+    let columns = if has_spread { "min  mean[+/-sd] median   max" } else { "min   avg   max" };
+    writeln!(out, "\nConnection Times (ms)\n              {columns}")?;
     for (name, kind) in TIME_ROWS {
         let spread = times.spread(kind);
         let name = format!("{name}:");
         let min = format_ms(spread.least_ns);
         let (mean, max) = (format_ms(spread.mean_ns.round() as u64), format_ms(spread.greatest_ns));
+        write!(out, "{name:<12}{min:>5} {mean:>5}")?;
         if has_spread {
-            writeln!(
-                out,
-                "{name:<12}{min:>5} {mean:>5} {:>5} {:>7} {max:>5}",
-                format_deviation(spread.deviation_ns),
-                format_ms(spread.median_ns),
-            )?
-        } else {
-            writeln!(out, "{name:<12}{min:>5} {mean:>5} {max:>5}")?
+            let deviation = format_deviation(spread.deviation_ns);
+            write!(out, " {deviation:>5} {:>7}", format_ms(spread.median_ns))?;
         }
+        writeln!(out, " {max:>5}")?;
     }
     Ok(())
 }
 
 fn write_percentages(times: &RequestTimings, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nPercentage of the requests served within a certain time (ms)")?;
-    for percent in PERCENTS {
+    for percent in AB_PERCENTS {
         let time = format_ms(times.percentile_ns(percent));
         let remark = if percent == 100 { " (longest request)" } else { "" };
         writeln!(out, "{percent:>4}%  {time:>5}{remark}")?;

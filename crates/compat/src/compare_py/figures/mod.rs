@@ -146,15 +146,10 @@ pub fn compare_entries<'e>(
         };
         let [baseline, candidate] = [0, 1].map(|side| group.times_of_side(side, unit, rules));
         if !baseline.is_empty() && !candidate.is_empty() {
-            let pairs = baseline.iter().zip(&candidate);
-            table.rows.push(ComparedRow {
-                first,
-                unit,
-                pairs: pairs
-                    .map(|(&old, &new)| ComparedPair::from_times(old, new, rules))
-                    .collect(),
-                u_test: tests.then(|| test_times(&baseline, &candidate)).flatten(),
-            });
+            let pair = |(&old, &new)| ComparedPair::from_times([old, new], rules);
+            let pairs = baseline.iter().zip(&candidate).map(pair).collect();
+            let u_test = tests.then(|| test_times(&baseline, &candidate)).flatten();
+            table.rows.push(ComparedRow { first, unit, pairs, u_test });
         } else if rules == ComparisonRules::Sound {
             table.odd_units.push(name);
         }
@@ -165,16 +160,9 @@ pub fn compare_entries<'e>(
 
 impl ComparedPair {
     /// Creates the pair and computes its changes.
-    fn from_times(
-        baseline: TimePair<f64>,
-        candidate: TimePair<f64>,
-        rules: ComparisonRules,
-    ) -> ComparedPair {
-        ComparedPair {
-            baseline,
-            candidate,
-            change: baseline.zip_with(candidate, |old, new| relative_change(old, new, rules)),
-        }
+    fn from_times([baseline, candidate]: [TimePair<f64>; 2], rules: ComparisonRules) -> Self {
+        let change = baseline.zip_with(candidate, |old, new| relative_change(old, new, rules));
+        ComparedPair { baseline, candidate, change }
     }
 }
 
@@ -247,13 +235,9 @@ fn geometric_means<'e>(
     });
     // A mean that is NaN passes this check, because `compare.py` shows it.
     let is_nonzero = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
-    let pair = match means {
-        [Some(baseline), Some(candidate)] if is_nonzero(&baseline) && is_nonzero(&candidate) => {
-            Some(ComparedPair::from_times(baseline, candidate, rules))
-        }
-        _ => None,
-    };
-    (pair, excluded)
+    let [baseline, candidate] = means.map(|mean| mean.filter(is_nonzero));
+    let pair = baseline.zip(candidate);
+    (pair.map(|(old, new)| ComparedPair::from_times([old, new], rules)), excluded)
 }
 
 fn repetitions_of<'e>(
@@ -287,7 +271,7 @@ impl<'e> NamedEntries<'e> {
 
     /// Returns the baseline's first entry with times, and the unit of this entry. The times of all
     /// other entries are converted to this unit.
-    pub fn reference_entry(&self) -> Option<(&'e GoogleBenchmarkEntry<'e>, &'e str)> {
+    fn reference_entry(&self) -> Option<(&'e GoogleBenchmarkEntry<'e>, &'e str)> {
         self.sides[0].iter().find_map(|entry| {
             entry_times(entry)?;
             Some((*entry, entry.time_unit.as_deref()?))
@@ -295,24 +279,17 @@ impl<'e> NamedEntries<'e> {
     }
 
     /// Returns the times of a side in `unit`.
-    pub fn times_of_side(
-        &self,
-        side: usize,
-        unit: &str,
-        rules: ComparisonRules,
-    ) -> Vec<TimePair<f64>> {
-        let entries = self.sides[side].iter();
-        entries
-            .filter_map(|entry| {
-                let entry_unit = entry.time_unit.as_deref()?;
-                let times = entry_times(entry)?;
-                if entry_unit == unit {
-                    return Some(times);
-                }
-                let factor = nanoseconds_per(entry_unit)? / nanoseconds_per(unit)?;
-                (rules == ComparisonRules::Sound).then(|| times.map_times(|time| time * factor))
-            })
-            .collect()
+    fn times_of_side(&self, side: usize, unit: &str, rules: ComparisonRules) -> Vec<TimePair<f64>> {
+        let times = |entry: &&GoogleBenchmarkEntry<'_>| {
+            let entry_unit = entry.time_unit.as_deref()?;
+            let times = entry_times(entry)?;
+            if entry_unit == unit {
+                return Some(times);
+            }
+            let factor = nanoseconds_per(entry_unit)? / nanoseconds_per(unit)?;
+            (rules == ComparisonRules::Sound).then(|| times.map_times(|time| time * factor))
+        };
+        self.sides[side].iter().filter_map(times).collect()
     }
 }
 
@@ -343,10 +320,7 @@ pub struct ComparedSide<'a> {
 
 impl<'a> ComparedSide<'a> {
     /// Filters, sorts and renames the entries.
-    pub fn new(
-        mut entries: Vec<GoogleBenchmarkEntry<'a>>,
-        choice: &EntryChoice<'_>,
-    ) -> ComparedSide<'a> {
+    pub fn new(mut entries: Vec<GoogleBenchmarkEntry<'a>>, choice: &EntryChoice<'_>) -> Self {
         if let Some(filter) = choice.file_filter {
             entries.retain(|entry| filter.admits(run_name(entry)));
         }
@@ -419,12 +393,10 @@ impl NameFilter {
     /// # Errors
     /// Fails like [`NameFilter::new`].
     pub fn from_program_option(text: &str) -> Result<NameFilter> {
-        let (is_negated, pattern) = match text.strip_prefix('-') {
-            Some(pattern) => (true, pattern),
-            None => (false, text),
-        };
-        let pattern = if pattern == "all" { "" } else { pattern };
-        Ok(NameFilter { is_negated, ..NameFilter::new(pattern)? })
+        let negated = text.strip_prefix('-');
+        let pattern = Some(negated.unwrap_or(text)).filter(|pattern| *pattern != "all");
+        let filter = NameFilter::new(pattern.unwrap_or_default())?;
+        Ok(NameFilter { is_negated: negated.is_some(), ..filter })
     }
 
     /// Explains that the filter keeps no entry of the side with this label.

@@ -9,6 +9,7 @@
 use crate::console::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
 use clap::ValueEnum;
+use speedwell_model::{Snippet, SnippetLanguage};
 use speedwell_report::ReportFormat;
 use std::str::FromStr;
 use std::time::Duration;
@@ -47,16 +48,10 @@ pub struct ErlperfRequest {
 }
 
 /// One snippet with its hooks, as typed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypedSnippet {
-    /// Code to iterate.
-    pub code: String,
-    /// `--init` or `--init_all`.
-    pub init: Option<String>,
-    /// `--init_runner` or `--init_runner_all`.
-    pub init_runner: Option<String>,
-    /// `--done` or `--done_all`.
-    pub done: Option<String>,
+    /// The argument to iterate, and the hooks `--init`, `--init_runner` and `--done`.
+    pub snippet: Snippet,
     /// `--label`.
     pub label: Option<String>,
 }
@@ -166,10 +161,9 @@ impl ErlperfRequest {
         let isolated = parsed.has("--isolated");
         let order = parsed.parse_choice("--order")?.unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
-            return Err(
-                "isolated snippets run in turn, so -i is not compatible with --order parallel"
-                    .to_owned(),
-            );
+            let reason =
+                "isolated snippets run in turn, so -i is not compatible with --order parallel";
+            return Err(reason.to_owned());
         }
         Ok(Some(ErlperfRequest {
             snippets,
@@ -272,13 +266,15 @@ impl ParsedArguments<'_> {
     }
 
     fn typed_snippets(&self) -> Result<Vec<TypedSnippet>, String> {
-        let snippet =
-            |code: &&str| TypedSnippet { code: (*code).to_owned(), ..TypedSnippet::default() };
-        let mut snippets: Vec<TypedSnippet> = self.others.iter().map(snippet).collect();
-        self.attach_hooks("--init", &mut snippets, |snippet| &mut snippet.init)?;
-        self.attach_hooks("--init_runner", &mut snippets, |snippet| &mut snippet.init_runner)?;
-        self.attach_hooks("--done", &mut snippets, |snippet| &mut snippet.done)?;
-        self.attach_hooks("--label", &mut snippets, |snippet| &mut snippet.label)?;
+        let typed = |code: &&str| TypedSnippet {
+            snippet: Snippet::new(SnippetLanguage::Erlang, *code),
+            label: None,
+        };
+        let mut snippets: Vec<TypedSnippet> = self.others.iter().map(typed).collect();
+        self.attach_hooks("--init", &mut snippets, |typed| &mut typed.snippet.init)?;
+        self.attach_hooks("--init_runner", &mut snippets, |typed| &mut typed.snippet.init_worker)?;
+        self.attach_hooks("--done", &mut snippets, |typed| &mut typed.snippet.done)?;
+        self.attach_hooks("--label", &mut snippets, |typed| &mut typed.label)?;
         Ok(snippets)
     }
 
@@ -332,8 +328,8 @@ impl ParsedArguments<'_> {
                 _ => Err("--max-samples and --max-time require --cv".to_owned()),
             };
         };
-        let variation =
-            (text.parse::<f64>().ok()).filter(|share| share.is_finite() && *share >= 0.0);
+        let variation = text.parse::<f64>().ok();
+        let variation = variation.filter(|share| share.is_finite() && *share >= 0.0);
         let error =
             || format!("invalid argument {text} for: --cv, expected a fraction such as 0.05");
         Ok(Some(SteadyCondition {
@@ -366,11 +362,8 @@ fn parse_iterations(text: &str) -> Result<u64, String> {
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let digits = text.strip_suffix('s').unwrap_or(text);
-    let time = digits
-        .parse::<f64>()
-        .ok()
-        .filter(|seconds| *seconds > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds = digits.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.ok_or_else(|| format!("invalid argument {text} for: --max-time, expected seconds"))
 }
 

@@ -74,7 +74,8 @@ fn the_first_hook_belongs_to_the_first_code_wherever_it_stands() {
     let words =
         ["--init_runner", "1.", "a.", "b.", "--init_runner", "2.", "--label", "only the first"];
     let snippets = parse_request(&words).snippets;
-    let runners: Vec<_> = snippets.iter().map(|snippet| snippet.init_runner.as_deref()).collect();
+    let runners: Vec<_> =
+        snippets.iter().map(|typed| typed.snippet.init_worker.as_deref()).collect();
     assert_eq!(runners, [Some("1."), Some("2.")]);
     let labels: Vec<_> = snippets.iter().map(|snippet| snippet.label.as_deref()).collect();
     assert_eq!(labels, [Some("only the first"), None]);
@@ -96,10 +97,10 @@ fn hooks_for_all_apply_to_snippets_without_their_own() {
         "i.",
     ];
     let snippets = parse_request(&words).snippets;
-    let inits: Vec<_> = snippets.iter().map(|snippet| snippet.init.as_deref()).collect();
+    let inits: Vec<_> = snippets.iter().map(|typed| typed.snippet.init.as_deref()).collect();
     assert_eq!(inits, [Some("1."), Some("5."), Some("5.")]);
-    assert!(snippets.iter().all(|snippet| snippet.done.as_deref() == Some("2.")));
-    assert_eq!(snippets[1].init_runner, None);
+    assert!(snippets.iter().all(|typed| typed.snippet.done.as_deref() == Some("2.")));
+    assert_eq!(snippets[1].snippet.init_worker, None);
 }
 
 #[test]

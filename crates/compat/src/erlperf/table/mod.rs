@@ -5,8 +5,8 @@
 //! samples, the 99th percentile is the maximum. A number is stated in a larger unit only if it
 //! exceeds 100 of this unit. Labels are aligned by display width, and stay distinct if they are
 //! truncated. This module knows nothing about how figures were measured. Start at
-//! [`SnippetTable::write`], at [`build_document`] for Markdown, CSV, JSON and HTML, and at
-//! [`write_session`] for `speedwell eval --style erlperf`.
+//! [`SnippetTable::write`], at [`SnippetTable::build_document`] for Markdown, CSV, JSON and HTML,
+//! and at [`write_session`] for `speedwell eval --style erlperf`.
 
 use crate::console::terminal_columns;
 use crate::r::print::split_exponent;
@@ -89,16 +89,11 @@ impl SnippetTable {
         SnippetTable { unit, lines }
     }
 
-    /// Writes the table within `viewport` columns.
+    /// Writes the table within `width` columns.
     ///
     /// # Errors
     /// Fails if `out` is closed.
-    pub fn write(
-        &self,
-        detail: ReportDetail,
-        viewport: usize,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    pub fn write(&self, detail: ReportDetail, width: usize, out: &mut dyn Write) -> io::Result<()> {
         let is_basic = detail == ReportDetail::Basic;
         let headers = if is_basic { BASIC_HEADERS } else { EXTENDED_HEADERS };
         let headers: Vec<String> = headers.split(',').map(str::to_owned).collect();
@@ -110,12 +105,13 @@ impl SnippetTable {
             cells.push(self.format_relative(line).unwrap_or_else(|| "-".to_owned()));
             cells
         }));
-        let width = |column: usize| rows.iter().map(|row| row[column].len() + 1).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let widest =
+            |column: usize| rows.iter().map(|row| row[column].len() + 1).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(widest).collect();
         let mut labels = vec![CODE_HEADER.to_owned()];
         labels.extend(self.lines.iter().map(|line| to_single_line(&line.label)));
         let longest = labels.iter().map(|label| display_width(label) + 1).max().unwrap_or(0);
-        let available = viewport.saturating_sub(widths.iter().sum());
+        let available = width.saturating_sub(widths.iter().sum());
         let room = available.max(CODE_HEADER.len() + 1).min(longest);
         for (label, cells) in fit_labels(&labels, room).iter().zip(&rows) {
             let padding = room.saturating_sub(display_width(label));
@@ -176,22 +172,30 @@ impl SnippetTable {
         let share = self.unit.goodness(average) / self.unit.goodness(best);
         Some(if share.is_finite() { share } else { 0.0 })
     }
+
+    /// Creates a document that contains the warnings, the table and, after a search, a table of the
+    /// search's passes.
+    pub fn build_document(&self, passes: &[SnippetLine], warnings: &[String]) -> Document {
+        let mut document = Document::new("erlperf");
+        for warning in warnings {
+            document.push(ReportBlock::Warning(warning.clone()));
+        }
+        document.push(report_table("codes", self, &self.lines));
+        if !passes.is_empty() {
+            document.push(report_table("passes", self, passes));
+        }
+        document
+    }
 }
 
 impl SampleUnit {
     /// Returns a value that is larger for better results.
     fn goodness(self, average: f64) -> f64 {
-        match self {
-            SampleUnit::Iterations => average,
-            SampleUnit::Nanoseconds => 1.0 / average,
-        }
+        if self == SampleUnit::Iterations { average } else { 1.0 / average }
     }
 
     fn format_value(self, value: f64) -> String {
-        match self {
-            SampleUnit::Iterations => format_number(value),
-            SampleUnit::Nanoseconds => format_duration(value),
-        }
+        if self == SampleUnit::Iterations { format_number(value) } else { format_duration(value) }
     }
 }
 
@@ -205,24 +209,6 @@ impl SnippetLine {
     fn average(&self) -> Option<f64> {
         self.figures_with_statistics().map(|(_, seen)| seen.average)
     }
-}
-
-/// Creates a document that contains the warnings, the table and, after a search, a table of the
-/// search's passes.
-pub fn build_document(
-    rows: &SnippetTable,
-    passes: &[SnippetLine],
-    warnings: &[String],
-) -> Document {
-    let mut document = Document::new("erlperf");
-    for warning in warnings {
-        document.push(ReportBlock::Warning(warning.clone()));
-    }
-    document.push(report_table("codes", rows, &rows.lines));
-    if !passes.is_empty() {
-        document.push(report_table("passes", rows, passes));
-    }
-    document
 }
 
 fn report_table(name: &'static str, table: &SnippetTable, lines: &[SnippetLine]) -> ReportBlock {
@@ -426,17 +412,12 @@ const DEFAULT_WIDTH: usize = 80;
 ///
 /// # Errors
 /// Fails if `out` is closed.
-pub fn write_session(
-    session: &Session,
-    style: ReportDetail,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let lines = snippet_windows(session).into_iter().map(|snippet| SnippetLine {
-        label: snippet.label,
-        workers: snippet.concurrency.unwrap_or(1),
-        figures: snippet
-            .time_ns
-            .map(|iteration_ns| LineFigures { samples: snippet.per_s, iteration_ns }),
+pub fn write_session(session: &Session, kind: ReportDetail, out: &mut dyn Write) -> io::Result<()> {
+    let lines = snippet_windows(session).into_iter().map(|snippet| {
+        let samples = snippet.per_s;
+        let figures = snippet.time_ns.map(|iteration_ns| LineFigures { samples, iteration_ns });
+        let workers = snippet.concurrency.unwrap_or(1);
+        SnippetLine { label: snippet.label, workers, figures }
     });
     let table = SnippetTable::from_unsorted(SampleUnit::Iterations, lines.collect());
     let program = session.environment.programs.first();
@@ -445,7 +426,7 @@ pub fn write_session(
         machine: program.and_then(|program| program.version.clone()),
         ..SystemDescription::default()
     };
-    system.write_table(&table, style, std::io::stdout().is_terminal(), out)
+    system.write_table(&table, kind, std::io::stdout().is_terminal(), out)
 }
 
 /// System on which snippets were measured.
@@ -461,10 +442,7 @@ pub struct SystemDescription {
 
 impl SystemDescription {
     /// Creates a description from the harness's `ready` message.
-    pub fn from_ready(
-        ready: Option<&ProtocolMessage>,
-        processor: Option<String>,
-    ) -> SystemDescription {
+    pub fn from_ready(ready: Option<&ProtocolMessage>) -> SystemDescription {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
         let checks = [
             ("dynamic_trace", "none", "Dynamic Trace Probes enabled"),
@@ -478,7 +456,7 @@ impl SystemDescription {
             Some(format!("WARNING: {text} ({value} detected)"))
         });
         let warnings = warnings.collect();
-        SystemDescription { processor, machine: get("system"), warnings }
+        SystemDescription { processor: None, machine: get("system"), warnings }
     }
 
     /// Writes a table. In a full report, a description of the system precedes the table.
@@ -539,7 +517,8 @@ mod system_tests {
             .with("flavor", "jit")
             .with("build", "opt")
             .with("dynamic_trace", "none");
-        let system = SystemDescription::from_ready(Some(&ready), Some("AMD EPYC".to_owned()));
+        let mut system = SystemDescription::from_ready(Some(&ready));
+        system.processor = Some("AMD EPYC".to_owned());
         assert_eq!(system.warnings, [""; 0]);
         let mut out = Vec::new();
         system.write_heading(&mut out).unwrap();
@@ -556,7 +535,7 @@ mod system_tests {
             .with("flavor", "interp")
             .with("build", "debug")
             .with("dynamic_trace", "systemtap");
-        let warnings = SystemDescription::from_ready(Some(&ready), None).warnings;
+        let warnings = SystemDescription::from_ready(Some(&ready)).warnings;
         assert_eq!(
             warnings,
             [

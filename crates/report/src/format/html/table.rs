@@ -181,11 +181,7 @@ fn draw_strips(
         rows: table.cell_rows().map(row).collect(),
         ..ForestChart::default()
     };
-    if is_served {
-        chart.render_shared_strips(DRAWING_PX, id)
-    } else {
-        chart.render_strips(DRAWING_PX)
-    }
+    chart.render_strips(DRAWING_PX, is_served.then_some(id))
 }
 
 /// Writes the caption lines, except a first line that repeats the page title. Returns whether any
