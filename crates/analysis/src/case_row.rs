@@ -394,6 +394,7 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_stats::describe::quantile;
 
     #[test]
     fn the_normal_interval_of_many_cases_matches_resampling() {

@@ -27,7 +27,7 @@ fn larger_values_lie_further_right_and_further_up() {
     let values: Vec<(f64, f64)> = (0..20).map(|at| (1.5_f64.powi(at), 2.0_f64.powi(at))).collect();
     for x in [AxisScale::Linear, AxisScale::Log2, AxisScale::Log10] {
         for y in [AxisScale::Linear, AxisScale::Log2, AxisScale::Log10] {
-            let places = places(x.clone(), y.clone(), &values);
+            let places = places(x, y, &values);
             assert_eq!(places.len(), values.len());
             for pair in places.windows(2) {
                 assert!(pair[0].0 <= pair[1].0 && pair[0].1 >= pair[1].1, "{x:?} {y:?} {pair:?}");
@@ -47,7 +47,7 @@ fn equal_differences_are_equal_distances_on_a_linear_axis() {
 #[test]
 fn equal_ratios_are_equal_distances_on_a_logarithmic_axis() {
     for scale in [AxisScale::Log2, AxisScale::Log10] {
-        let places = places(scale.clone(), scale, &[(1.0, 1.0), (8.0, 8.0), (64.0, 64.0)]);
+        let places = places(scale, scale, &[(1.0, 1.0), (8.0, 8.0), (64.0, 64.0)]);
         assert!((places[1].0 - places[0].0 - (places[2].0 - places[1].0)).abs() < 0.03);
         assert!((places[1].1 - places[0].1 - (places[2].1 - places[1].1)).abs() < 0.03);
     }
