@@ -4,10 +4,9 @@
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_moment, format_number, format_share};
-use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportRow, RowName, TextEmphasis, column_set};
 use serde_json::json;
 use speedwell_model::stored::{
     AuditEntry, SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,

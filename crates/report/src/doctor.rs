@@ -6,7 +6,6 @@
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters_json};
-use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
@@ -14,7 +13,7 @@ use crate::figure::{
     format_share,
 };
 use crate::output::{OutputOptions, Verbosity};
-use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis, column_set};
 use indexmap::IndexMap;
 use serde_json::json;
 use speedwell_analysis::{

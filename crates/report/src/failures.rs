@@ -3,11 +3,10 @@
 //! not valid.
 
 use crate::case_labels::distinct;
-use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
 use crate::output::Verbosity;
-use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, column_set};
 use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names};

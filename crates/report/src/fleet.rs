@@ -1,10 +1,9 @@
 //! Reports the machines of a fleet and whether they are fit for measuring, and the progress of work
 //! on them. Start at [`list_fleet_machines`] and [`list_fleet_shards`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::document::Document;
 use crate::figure::format_ns;
-use crate::table::{ReportCell, ReportRow, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportRow, TextEmphasis, column_set};
 
 /// A machine of a fleet.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -3,15 +3,15 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_home`]. `series_list.rs` lists the series.
 
-use crate::changes::OpenChanges;
-use crate::columns::{ColumnSet, column_set};
+use crate::changes::{OpenChanges, series_changes};
 use crate::document::Document;
 use crate::figure::{DAY_MS, format_about, format_age, format_count};
 use crate::live::remaining_time;
-use crate::series_change::series_changes;
 use crate::series_list::{branch_title, list_series};
 use crate::session_list::SessionResult;
-use crate::table::{Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis};
+use crate::table::{
+    ColumnSet, Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set,
+};
 use serde_json::json;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::schedule::SilentSchedule;

@@ -2,9 +2,9 @@
 //!
 //! A report is a function from findings to a [`Document`], and a format renders any document
 //! (`format/`). Reports and formats are therefore independent. Most numbers in reports are
-//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, `table.rs` the tables,
-//! `cell.rs` their cells, and `columns.rs` the declaration of columns. Start with
-//! [`report_findings`], then `comparison/` and `format/text/`.
+//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, `table.rs` the tables
+//! and the declaration of their columns, and `cell.rs` their cells. Start with [`report_findings`],
+//! then `comparison/` and `format/text/`.
 
 mod browse;
 mod case_labels;
@@ -12,7 +12,6 @@ mod case_trend;
 mod cell;
 mod changes;
 mod charts;
-mod columns;
 mod comparison;
 mod doctor;
 mod document;
@@ -32,7 +31,6 @@ mod measurement_details;
 mod output;
 mod profile;
 mod revisions;
-mod series_change;
 mod series_list;
 pub mod session;
 mod session_list;

@@ -4,7 +4,6 @@
 //! This module chooses the wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
-use crate::columns::column_set;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, format_about, format_count, format_duration, format_number, format_quantity,
@@ -12,7 +11,7 @@ use crate::figure::{
 };
 use crate::format::ReportFormat;
 use crate::format::html::PageProgress;
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ReportCell, ReportTable, column_set};
 use crate::unit::FigureScale;
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! Builds the reports of commands that measure revisions: `confirm`, `backfill` and `bisect`. Start
 //! at [`report_confirmation`], [`report_backfill`] or [`report_bisection`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{report_comparison, size};
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures, report_validity};
@@ -10,7 +9,7 @@ use crate::figure::{
     format_setting, quality_words,
 };
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportTable, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use serde_json::json;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::bisect::{

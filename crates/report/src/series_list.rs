@@ -3,15 +3,13 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_trends`].
 
-use crate::changes::OpenChanges;
-use crate::columns::{ColumnSet, column_set};
+use crate::changes::{
+    OpenChanges, SeriesChange, case_phrase, current_value, format_figure, series_changes,
+};
 use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{DAY_MS, format_age, format_count, format_share};
-use crate::series_change::{
-    SeriesChange, case_phrase, current_value, format_figure, series_changes,
-};
-use crate::table::{ReportCell, ReportTable, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
 use speedwell_model::{ChangeState, ChangeTriage};

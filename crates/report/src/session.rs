@@ -8,7 +8,6 @@
 mod by_cases_tests;
 
 use crate::case_labels::parameters_json;
-use crate::columns::{ColumnSet, column_set};
 pub use crate::comparison::report_requested;
 use crate::comparison::{first_answer, report_findings};
 use crate::document::{Document, ReportBlock};
@@ -16,7 +15,7 @@ use crate::failures::report_failures;
 use crate::figure::{format_about, format_count, format_duration, format_number};
 use crate::load::{loads_headline, report_load_session};
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportRow, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportRow, TextEmphasis, column_set};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;

@@ -3,7 +3,6 @@
 //! Start at [`list_sessions_on_page`]. [`session_result`] finds the result of a session, which the
 //! caller may keep. The list for the terminal is in `session.rs`.
 
-use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
 use crate::document::Document;
 use crate::figure::{MINUTE_MS, format_age, format_change, format_count, format_moment};
@@ -11,7 +10,7 @@ use crate::session::{
     first_words, has_own_report, load_sentence, revision_cell, state_cell, variant_names,
 };
 use crate::summary::summary_sentence;
-use crate::table::{ReportCell, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, CaseComparison};
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Session, Verdict};

@@ -5,7 +5,6 @@
 //! [`report_snippets`].
 
 use crate::charts::point_series;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::failures::report_failures_of;
 use crate::figure::{
@@ -14,7 +13,7 @@ use crate::figure::{
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::report_failures;
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::bail;
 use serde_json::{Value, json};

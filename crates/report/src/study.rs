@@ -6,14 +6,14 @@ use super::output::OutputOptions;
 use super::unit::FigureScale;
 use crate::case_labels::{distinct, parameter_json};
 use crate::charts;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     better_direction, format_count, format_number, format_probability, format_share, name_in_unit,
     uncertainty_of,
 };
 use crate::table::{
-    ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, TextEmphasis, json_number,
+    ColumnSet, ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, TextEmphasis,
+    column_set, json_number,
 };
 use serde_json::json;
 use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};

@@ -5,7 +5,6 @@
 
 use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json, shown_case};
 use crate::charts::distinct_metrics;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::Document;
 use crate::figure::{
     Uncertainty, better_direction, format_count, format_number, format_signed, name_in_unit,
@@ -13,8 +12,8 @@ use crate::figure::{
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
-    ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes, TextEmphasis,
-    take_common_text,
+    ColumnSet, ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes,
+    TextEmphasis, column_set, take_common_text,
 };
 use crate::unit::{FigureScale, UnitChoice, in_base_units};
 use serde_json::json;

@@ -4,15 +4,14 @@
 //! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
+use crate::changes::{cause_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_instant, format_share};
 use crate::format::{ReportFormat, quote_field};
 use crate::gallery::trend_blocks;
 use crate::output::{OutputOptions, Verbosity};
-use crate::series_change::{cause_text, format_figure, series_title};
-use crate::table::{ReportCell, ReportTable, json_number};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set, json_number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};

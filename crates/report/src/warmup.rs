@@ -6,7 +6,6 @@
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::{label_cases, metric_axis};
-use crate::columns::{ColumnSet, column_set};
 use crate::comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
@@ -14,7 +13,7 @@ use crate::figure::{
     format_share,
 };
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportTable, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use crate::unit::FigureScale;
 use serde_json::{Value, json};
 use speedwell_analysis::CaseComparison;

@@ -4,25 +4,23 @@
 //!
 //! [`prepare_lines`] prepares what several cells of a row depend on: the common unit of both sides,
 //! the digits shown, and the footnote marks. `columns.rs` decides what each column shows, to people
-//! and to programs. `sections.rs` decides which comparisons share a table, and `commands.rs` what
-//! is special about tables of commands; sentences are in `text.rs`.
+//! and to programs. `sections.rs` decides which comparisons share a table, and what is special about
+//! tables of commands; sentences are in `text.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
 mod columns;
-mod commands;
 mod effect;
 pub(crate) mod machines;
 mod sections;
 mod text;
 
-pub use commands::shows_commands;
+pub use sections::shows_commands;
 pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
 
 use crate::case_labels::{LabelLine, distinct};
 use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, threshold_band};
 use crate::comparison::columns::{add_columns, add_counts, add_disturbance, verdict_columns};
-use crate::comparison::commands::baseline_row;
 use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures_of, report_validity};
@@ -35,7 +33,9 @@ use crate::session::StudyChoice;
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, take_common_text};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::{bail, ensure};
-use sections::{CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, group_sections};
+use sections::{
+    CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, baseline_row, group_sections,
+};
 use speedwell_analysis::{
     self as analysis, AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison,
     bisect, snippet,

@@ -5,8 +5,8 @@
 
 use crate::case_labels::distinct;
 use crate::charts::label_cases;
-use crate::comparison::commands::with_short_names;
 use crate::comparison::effect::{EffectWords, describe_effect, describe_unclear, reversed, spaced};
+use crate::comparison::sections::with_short_names;
 use crate::comparison::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{

@@ -3,13 +3,14 @@
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
-use crate::columns::column_set;
 use crate::document::{ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, decimal_place, format_change, format_change_interval, format_count, format_number,
     format_setting, format_signed, name_in_unit, quality_words,
 };
-use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
+use crate::table::{
+    ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set, json_number,
+};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
 use speedwell_analysis::{CandidateComparison, CaseComparison};

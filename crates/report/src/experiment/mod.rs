@@ -8,7 +8,6 @@
 mod headline;
 mod latency_curve;
 
-use crate::columns::column_set;
 use crate::comparison::report_comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::failures::{report_failures, report_validity};
@@ -16,7 +15,7 @@ use crate::figure::{
     Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
 };
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, column_set};
 use crate::{ChartKind, charts, gallery, profile_sections, summary};
 use serde_json::{Value, json};
 use speedwell_analysis::AnalysisFindings;

@@ -1,14 +1,13 @@
 //! Reports whether loads met the conditions of a gate, which decide the exit status. Start at
 //! [`add_gate`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     Uncertainty, format_count, format_ns, format_ns_range, format_number, format_quantity,
     format_rate, format_setting, format_share,
 };
 use crate::load::tables::refusal_reason;
-use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportTable, TableFootnotes, TextEmphasis, column_set};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{
     ConditionAnswer, JudgedCondition, LimitOperator, LoadCondition, LoadFigure, UnknownReason,

@@ -13,11 +13,10 @@ mod tables;
 mod text;
 
 use crate::case_labels::distinct;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, new_fact};
 use crate::figure::{format_count, format_rate, format_share};
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
 use serde_json::{Value, json};
 use speedwell_analysis::load::gate::{LoadCondition, LoadFigure};
 use speedwell_analysis::load::{

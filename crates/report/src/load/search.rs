@@ -5,7 +5,6 @@
 //! [`report_search`].
 
 use crate::charts::{NS_PER_MS, point_series};
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_rate, format_share};
 use crate::load::tables::format_failed;
@@ -15,7 +14,7 @@ use crate::snippet::{
     change_cell, format_throughput_error, law_sentence, noise_warning, scaling_data,
     scaling_headline, standing_cell, throughput_chart,
 };
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
 use serde_json::{Value, json};
 use speedwell_analysis::load::{
     ConcurrencySeries, LevelVisits, LoadFindings, MissedReason, RateAttempt, RateSeries,

@@ -4,13 +4,15 @@
 //! Each table has its own entry point: [`main_times`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Fact, ReportBlock, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
     format_number, format_quantity, format_rate, format_reported_time, format_share,
 };
-use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
+use crate::table::{
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
+    column_set,
+};
 use serde_json::Value;
 use speedwell_analysis::load::{
     LoadFindings, PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, RequestsInFlight,

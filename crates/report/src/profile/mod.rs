@@ -5,10 +5,11 @@
 //! [`report_profiles`].
 
 use crate::OutputOptions;
-use crate::columns::column_set;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
-use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
+use crate::table::{
+    ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set, json_number,
+};
 use serde_json::{Map, Value, json};
 use speedwell_analysis::profile::{
     CallNode, CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost,

@@ -6,19 +6,17 @@
 //! [`render_page`], which renders blocks with [`write_blocks`], and the rows of tables. In tables,
 //! names link to the charts of their case, and drawings are placed in their column.
 //!
-//! `masthead.rs` renders the top of the page, `table.rs` the captions and headings of tables,
-//! `list_cells.rs` the forms in their rows, and `gallery.rs` the charts of all cases.
-//! `page_layout.rs` has the frame that a server adds.
+//! `masthead.rs` renders the top of the page, `table.rs` the captions, headings and forms of tables,
+//! and `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
 use crate::format::html::gallery::add_gallery;
-use crate::format::html::list_cells::{form_markup, moment_markup};
 use crate::format::html::masthead::{
     TopOfPage, capitalize_word, leading_question, leading_warnings, write_masthead,
 };
 use crate::format::html::table::{
-    TableView, kind_class, sort_value, unbroken_options, write_captions, write_footnotes,
-    write_header, write_probabilities, write_tally,
+    TableView, form_markup, kind_class, moment_markup, sort_value, unbroken_options,
+    write_captions, write_footnotes, write_header, write_probabilities, write_tally,
 };
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json};
 use crate::format::{Json, RenderDocument};
@@ -31,7 +29,6 @@ use std::io::{self, Write};
 
 // Code outside this folder uses only this module.
 mod gallery;
-mod list_cells;
 mod masthead;
 mod page_layout;
 mod table;

@@ -1,7 +1,6 @@
 //! Writes documents as text for terminals: aligned, within the screen width, and readable without
 //! color.
 
-mod drawn;
 mod table_page;
 
 use crate::document::{Document, Fact, ReportBlock};
