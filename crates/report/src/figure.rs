@@ -424,6 +424,12 @@ pub fn format_count(number: usize, singular: &str, plural: &str) -> String {
     format!("{} {word}", format_number(number as f64, 0))
 }
 
+/// Returns the part of a sentence that `text` makes of a number or a name; nothing for zero or an
+/// empty name.
+pub fn unless_empty<T: Default + PartialEq>(value: T, text: impl FnOnce(T) -> String) -> String {
+    if value == T::default() { String::new() } else { text(value) }
+}
+
 /// Formats a duration: `820 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.
 pub fn format_duration(milliseconds: u64) -> String {
     match milliseconds {

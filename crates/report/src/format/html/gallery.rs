@@ -7,12 +7,12 @@
 //! separate pages.
 
 use crate::document::{
-    CaseGallery, CaseView, Document, GalleryKind, ReportChart, by_severity, severity,
+    CaseAnswer, CaseGallery, CaseView, Document, GalleryKind, ReportChart, by_severity, severity,
 };
-use crate::figure::format_count;
+use crate::figure::{format_count, unless_empty};
 use crate::format::html::writer::{
     ChartsLocation, HtmlWriter, MAX_UNFOLDED_CASES, chart_address, emphasis_class, escape_html,
-    galleries, has_separate_charts, list_parts,
+    galleries, has_separate_charts, list_parts, markup,
 };
 use crate::format::html::{PHONE_PX, figure_markup, picture_in_detail};
 use crate::table::TextEmphasis;
@@ -164,7 +164,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     if has_separate_charts(&writer.charts, gallery) {
         // A script turns each link into a collapsed part, and fetches the part when it is opened.
         let part = |(address, title): (String, String)| {
-            format!("<li><a href=\"{}\">{}</a></li>\n", escape_html(&address), escape_html(&title))
+            markup!("<li><a href=\"{}\">{}</a></li>\n", address, title)
         };
         let parts: String = std::mem::take(&mut writer.parts).into_iter().map(part).collect();
         writer.push_raw(&format!("<ul class=\"parts\">\n{parts}</ul>\n</section>\n"));
@@ -212,10 +212,9 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     }
     writer.push_raw("<table class=\"sparks\"><tbody>\n");
     for case in cases {
-        let name = escape_html(&case.id);
         let name = match writer.links.get(&case.id) {
-            Some(href) => format!("<a href=\"{}\">{name}</a>", escape_html(href)),
-            None => name,
+            Some(href) => markup!("<a href=\"{}\">{}</a>", href, case.id),
+            None => escape_html(&case.id),
         };
         let spark = case.charts.iter().find_map(|chart| match &chart.picture {
             Picture::Trend(trend) => trend.render_sparkline(SPARK_PX.0, SPARK_PX.1),
@@ -231,36 +230,22 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
 }
 
 fn answers_markup(case: &CaseView) -> String {
-    let mut answers = String::new();
-    for answer in &case.answers {
-        let subject = match &*answer.about {
-            subject if case.answers.len() > 1 && !subject.is_empty() => {
-                format!("<span class=\"about\">{}:</span> ", escape_html(subject))
-            }
-            _ => String::new(),
-        };
-        answers.push_str(&format!(
-            "<span class=\"answer {}\">{subject}{}</span>",
-            emphasis_class(answer.emphasis),
-            escape_html(&answer.text)
-        ));
-    }
-    answers
+    let answer_markup = |answer: &CaseAnswer| {
+        let subject = if case.answers.len() > 1 { &*answer.about } else { "" };
+        let subject =
+            unless_empty(subject, |subject| markup!("<span class=\"about\">{}:</span> ", subject));
+        let class = emphasis_class(answer.emphasis);
+        markup!("<span class=\"answer {class}\">{subject}{}</span>", answer.text)
+    };
+    case.answers.iter().map(answer_markup).collect()
 }
 
 fn write_card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut HtmlWriter) {
-    let name = escape_html(&case.id);
     let answers = answers_markup(case);
-    let markup = if folded {
-        format!(
-            "<details class=\"case\" id=\"{anchor}\"><summary><span class=\"id\">{name}</span> {answers}\
-             </summary>\n{drawing}</details>\n"
-        )
-    } else {
-        format!(
-            "<article class=\"case\" id=\"{anchor}\"><h3><span class=\"id\">{name}</span> {answers}</h3>\n\
-             {drawing}</article>\n"
-        )
-    };
-    writer.push_raw(&markup);
+    let (element, title) = if folded { ("details", "summary") } else { ("article", "h3") };
+    writer.push_raw(&markup!(
+        "<{element} class=\"case\" id=\"{anchor}\"><{title}><span class=\"id\">{}</span> {answers}\
+         </{title}>\n{drawing}</{element}>\n",
+        case.id
+    ));
 }

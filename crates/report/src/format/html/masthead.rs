@@ -3,12 +3,11 @@
 
 use crate::document::{Document, LinkedText, ReportBlock, SessionLine, severity};
 use crate::failures::VALIDITY_TABLE;
-use crate::figure::{format_count, format_instant, format_moment};
+use crate::figure::{format_count, format_instant, format_moment, unless_empty};
 use crate::format::html::page_layout::{self, PageFrame};
 use crate::format::html::table::VERDICT_COLUMN;
-use crate::format::html::writer::{emphasis_class, escape_html};
+use crate::format::html::writer::{emphasis_class, escape_html, markup};
 use crate::table::{ReportRow, ReportTable, TextEmphasis};
-use std::fmt::Write as _;
 
 /// The text at the top of a page.
 #[derive(Default)]
@@ -168,19 +167,15 @@ fn banner_markup(document: &Document) -> String {
     if texts.is_empty() {
         return String::new();
     }
-    let item = |text: &String| format!("<li>{}</li>\n", escape_html(text));
     let (open, folded) = texts.split_at(texts.len().min(MAX_OPEN_WARNINGS));
-    let mut out = String::from(
-        "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n<ul>\n",
-    );
-    out.extend(open.iter().map(item));
-    out.push_str("</ul>\n");
-    if !folded.is_empty() {
-        let more = format_count(folded.len(), "more warning", "more warnings");
-        let items: String = folded.iter().map(item).collect();
-        let _ = writeln!(out, "<details><summary>{more}</summary><ul>\n{items}</ul></details>");
-    }
-    out + "</div>\n"
+    let [open, folded_items] = [open, folded]
+        .map(|texts| texts.iter().map(|text| markup!("<li>{}</li>\n", text)).collect::<String>());
+    let folded = unless_empty(folded.len(), |count| {
+        let more = format_count(count, "more warning", "more warnings");
+        format!("<details><summary>{more}</summary><ul>\n{folded_items}</ul></details>\n")
+    });
+    let label = "<p class=\"label\">Warnings</p>";
+    format!("<div class=\"warnings\" role=\"note\">\n{label}\n<ul>\n{open}</ul>\n{folded}</div>\n")
 }
 
 /// Renders the result of a gate, with a color and a symbol.
@@ -192,10 +187,8 @@ fn gate_markup(line: &str) -> String {
         // The number of further conditions.
         None => ("", ""),
     };
-    let line = escape_html(line);
-    format!(
-        "<p class=\"gate {class}\"><span aria-hidden=\"true\">{symbol}</span> <b>{line}</b></p>\n"
-    )
+    let symbol = format!("<span aria-hidden=\"true\">{symbol}</span>");
+    markup!("<p class=\"gate {class}\">{symbol} <b>{}</b></p>\n", line)
 }
 
 /// Returns the emphasis of the most urgent verdict in the comparisons of sessions.
@@ -213,10 +206,9 @@ fn answer_emphasis(document: &Document) -> TextEmphasis {
 /// the session started.
 fn session_markup(line: &SessionLine, is_served: bool) -> String {
     let part = |class: &str, linked: &LinkedText| {
-        let text = escape_html(&linked.text);
         let text = match linked.link.as_ref().filter(|_| is_served) {
-            Some(href) => format!("<a href=\"{}\">{text}</a>", escape_html(href)),
-            None => text,
+            Some(href) => markup!("<a href=\"{}\">{}</a>", href, linked.text),
+            None => escape_html(&linked.text),
         };
         (!linked.text.is_empty()).then(|| format!("<span class=\"{class}\">{text}</span>"))
     };
@@ -233,15 +225,13 @@ fn session_markup(line: &SessionLine, is_served: bool) -> String {
         format_instant(line.started_unix_ms),
         format_moment(line.started_unix_ms)
     ));
-    let mut out = format!("<p class=\"session-line\">{}</p>\n", parts.join(" · "));
-    if !line.command.is_empty() {
-        let _ = writeln!(
-            out,
-            "<details class=\"made-by\"><summary>command</summary><code>{}</code></details>",
-            escape_html(&line.command)
-        );
-    }
-    out
+    let command = unless_empty(&*line.command, |command| {
+        markup!(
+            "<details class=\"made-by\"><summary>command</summary><code>{}</code></details>\n",
+            command
+        )
+    });
+    format!("<p class=\"session-line\">{}</p>\n{command}", parts.join(" · "))
 }
 
 /// Renders the top of the page.
@@ -255,11 +245,10 @@ pub fn write_masthead(
         PageFrame::Alone => {
             // The report of commands is called the same as that of snippets in other languages.
             let report = if document.report == "code" { "measurement" } else { document.report };
-            format!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", escape_html(report))
+            markup!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", report)
         }
         PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
     };
-    let title = escape_html(&answer.title);
     let gates: String = document.gate_lines.iter().map(|line| gate_markup(line)).collect();
     let heading = match answer_emphasis(document) {
         emphasis @ (TextEmphasis::Good | TextEmphasis::Bad) => {
@@ -267,30 +256,26 @@ pub fn write_masthead(
         }
         _ => "<h1>".to_owned(),
     };
-    let mut out = format!("<header class=\"masthead\">\n{kind}{gates}{heading}{title}</h1>\n");
-    if !answer.remainder.is_empty() {
-        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape_html(&answer.remainder)));
-    }
+    let remainder = &*answer.remainder;
+    let lede = unless_empty(remainder, |text| markup!("<p class=\"lede\">{}</p>\n", text));
     let answer_item = |(part, text): &(String, String)| {
-        let part = match part.as_str() {
-            "" => String::new(),
-            part => format!("<b>{}:</b> ", escape_html(part)),
-        };
-        format!("<li>{part}{}</li>\n", escape_html(text))
+        let part = unless_empty(part.as_str(), |part| markup!("<b>{}:</b> ", part));
+        markup!("<li>{part}{}</li>\n", text)
     };
-    if !answer.answers.is_empty() {
-        let answers: String = answer.answers.iter().map(answer_item).collect();
-        out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
-    }
+    let answers: String = answer.answers.iter().map(answer_item).collect();
+    let answers =
+        unless_empty(&*answers, |items| format!("<ul class=\"answers\">\n{items}</ul>\n"));
+    let mut out = markup!(
+        "<header class=\"masthead\">\n{kind}{gates}{heading}{}</h1>\n{lede}{answers}",
+        answer.title
+    );
     let is_served = matches!(frame, PageFrame::Served(_));
     out.extend(document.session_lines.iter().map(|line| session_markup(line, is_served)));
     out.push_str(&banner_markup(document));
     if let PageFrame::Served(served) = frame {
         out.push_str(&page_layout::below_title_markup(served));
     }
-    let link = |(id, title): &(String, String)| {
-        format!("<li><a href=\"#{id}\">{}</a></li>", escape_html(title))
-    };
+    let link = |(id, title): &(String, String)| markup!("<li><a href=\"#{id}\">{}</a></li>", title);
     if contents.len() > 1 {
         let links: String = contents.iter().map(link).collect();
         out.push_str(&format!("<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"));

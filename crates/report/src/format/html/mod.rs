@@ -10,6 +10,7 @@
 //! and `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
+use crate::figure::unless_empty;
 use crate::format::html::gallery::add_gallery;
 use crate::format::html::masthead::{
     TopOfPage, capitalize_word, leading_question, leading_warnings, write_masthead,
@@ -18,13 +19,12 @@ use crate::format::html::table::{
     TableView, form_markup, kind_class, moment_markup, sort_value, unbroken_options,
     write_captions, write_footnotes, write_header, write_probabilities, write_tally,
 };
-use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json, markup};
 use crate::format::{Json, RenderDocument};
-use crate::glossary::terms_of_page;
+use crate::glossary::{GlossaryTerm, terms_of_page};
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
 use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 // Code outside this folder uses only this module.
@@ -169,9 +169,9 @@ fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
     writer.contents.push(("glossary".into(), "Terms".into()));
     writer.push_raw("<section id=\"glossary\" class=\"glossary\">\n<h2>Terms</h2>\n<dl>\n");
     for term in terms {
-        let [name, definition] = [term.name, term.definition].map(escape_html);
-        let id = term.id;
-        writer.push_raw(&format!("<dt>{name}</dt>\n<dd id=\"term-{id}\">{definition}</dd>\n"));
+        let GlossaryTerm { id, name, definition, .. } = term;
+        let entry = markup!("<dt>{}</dt>\n<dd id=\"term-{id}\">{}</dd>\n", name, definition);
+        writer.push_raw(&entry);
     }
     writer.push_raw("</dl>\n</section>\n");
 }
@@ -180,16 +180,16 @@ fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
 const PAGES_WITHOUT_CONTENTS: [&str; 2] = ["project", "trends"];
 
 fn file_head(title: &str) -> String {
-    let title = escape_html(title);
-    format!(
+    markup!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{CONTENT_POLICY}\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n\
          <script>{EARLY_SCRIPT}</script>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
+         <a class=\"skip\" href=\"#main\">Skip to the report</a>\n",
+        title
     )
 }
 
@@ -279,10 +279,8 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
         ReportBlock::Command { label, line } => {
             writer.push_element("p", "label", label);
-            let line = escape_html(line);
-            writer.push_raw(&format!(
-                "<pre class=\"command\" tabindex=\"0\"><code>{line}</code></pre>\n"
-            ));
+            let code = markup!("<code>{}</code>", line);
+            writer.push_raw(&format!("<pre class=\"command\" tabindex=\"0\">{code}</pre>\n"));
         }
         ReportBlock::Aside { summary, open, blocks } => {
             let open = if *open { " open" } else { "" };
@@ -320,7 +318,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
         format!("aria-labelledby=\"{caption}\"")
     } else {
         let title = table.caption.first().map_or(table.name, String::as_str);
-        format!("aria-label=\"{}\"", escape_html(title))
+        markup!("aria-label=\"{}\"", title)
     };
     write_tally(view, id, writer);
     let long = if view.rows > MAX_UNSCROLLED_ROWS { " long" } else { "" };
@@ -330,9 +328,9 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     let class = if figures { " class=\"figures\"" } else { "" };
     let choice = writer.choice_of(table.name).cloned();
     if let Some(choice) = &choice {
-        writer.push_raw(&format!(
+        writer.push_raw(&markup!(
             "<form class=\"choice\" action=\"{}\" method=\"get\">\n",
-            escape_html(&choice.action)
+            choice.action
         ));
     }
     writer.push_raw(&format!(
@@ -342,10 +340,8 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     write_rows(view, writer);
     writer.push_raw("</table>\n</div>\n");
     if let Some(choice) = &choice {
-        writer.push_raw(&format!(
-            "<p class=\"choose\"><button type=\"submit\">{}</button></p>\n</form>\n",
-            escape_html(&choice.button)
-        ));
+        let button = markup!("<button type=\"submit\">{}</button>", choice.button);
+        writer.push_raw(&format!("<p class=\"choose\">{button}</p>\n</form>\n"));
     }
     write_footnotes(view, writer);
     write_probabilities(view, writer);
@@ -355,6 +351,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
 /// Renders the rows. Each group has its own `tbody`, which makes it a unit for screen readers.
 fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("<tbody>\n");
+    let columns = view.shown.len();
     let mut group = "";
     let mut number = 0;
     let mut rows = view.table.rows.iter().peekable();
@@ -365,10 +362,9 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 let class = if group.is_empty() { "" } else { " class=\"grouped\"" };
                 writer.push_raw(&format!("</tbody>\n<tbody{class}>\n"));
                 if !group.is_empty() {
-                    writer.push_raw(&format!(
-                        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
-                        view.shown.len(),
-                        escape_html(group)
+                    writer.push_raw(&markup!(
+                        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{columns}\">{}</th></tr>\n",
+                        group
                     ));
                 }
             }
@@ -391,10 +387,9 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 writer.push_raw(&row.row_markup(writer));
             }
             // A remark that follows no row is about the group.
-            ReportRow::Remark(text) => writer.push_raw(&format!(
-                "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
-                view.shown.len(),
-                escape_html(text)
+            ReportRow::Remark(text) => writer.push_raw(&markup!(
+                "<tr class=\"group\"><td colspan=\"{columns}\">{}</td></tr>\n",
+                text
             )),
         }
     }
@@ -420,20 +415,17 @@ impl HtmlRow<'_> {
             let first = number == 0;
             let (tag, scope) = if first { ("th", " scope=\"row\"") } else { ("td", "") };
             let class = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
-            let _ = write!(
-                out,
-                "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
-                class.trim_end(),
-                escape_html(&self.view.header_text(column_index)),
-                sort_value(cell, self.view.is_served),
-                self.cell_content(column_index, first, writer)
-            );
+            let class = class.trim_end();
+            let header = self.view.header_text(column_index);
+            let value = sort_value(cell, self.view.is_served);
+            let content = self.cell_content(column_index, first, writer);
+            out +=
+                &markup!("<{tag}{scope} class=\"{class}\" data-l=\"{}\"{value}>{content}", header);
             if first {
-                for remark in &self.remarks {
-                    let _ = write!(out, "<small>{}</small>", escape_html(remark));
-                }
+                let remarks = self.remarks.iter();
+                out.extend(remarks.map(|remark| markup!("<small>{}</small>", remark)));
             }
-            let _ = write!(out, "</{tag}>");
+            out += &format!("</{tag}>");
         }
         out + "</tr>\n"
     }
@@ -455,20 +447,17 @@ impl HtmlRow<'_> {
         else {
             return;
         };
-        let history = match cell.link().filter(|_| writer.served.is_some()) {
-            Some(href) => {
-                format!("<p><a href=\"{}\">history of this case</a></p>\n", escape_html(href))
-            }
-            None => String::new(),
-        };
-        writer.push_raw(&format!(
-            "<tr class=\"charts-of\"{}><td colspan=\"{}\"><details class=\"case\" id=\"{anchor}\">\
-             <summary>runs, distribution{}<span class=\"unseen\"> of {}</span></summary>\n{drawing}\
+        let link = cell.link().filter(|_| writer.served.is_some()).unwrap_or_default();
+        let history = unless_empty(link, |href| {
+            markup!("<p><a href=\"{}\">history of this case</a></p>\n", href)
+        });
+        let (filter, columns) = (self.filter_attribute(), self.view.shown.len());
+        let and_history = if history.is_empty() { "" } else { ", history" };
+        writer.push_raw(&markup!(
+            "<tr class=\"charts-of\"{filter}><td colspan=\"{columns}\"><details class=\"case\" id=\"{anchor}\">\
+             <summary>runs, distribution{and_history}<span class=\"unseen\"> of {}</span></summary>\n{drawing}\
              {history}</details></td></tr>\n",
-            self.filter_attribute(),
-            self.view.shown.len(),
-            if history.is_empty() { "" } else { ", history" },
-            escape_html(case),
+            case
         ));
     }
 
@@ -498,39 +487,33 @@ impl HtmlRow<'_> {
         }
         let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
-            Some(href) if !text.is_empty() => {
-                format!("<a href=\"{}\">{text}</a>", escape_html(href))
-            }
+            Some(href) if !text.is_empty() => markup!("<a href=\"{}\">{text}</a>", href),
             _ => text.to_owned(),
         };
         if !first {
             return linked(&text);
         }
         let checkbox = writer.choice_of(self.view.table.name).map_or_else(String::new, |choice| {
-            format!(
+            markup!(
                 "<input type=\"checkbox\" name=\"{}\" value=\"{1}\" aria-label=\"Choose {1}\"> ",
-                escape_html(choice.name),
-                escape_html(&cell.text)
+                choice.name,
+                cell.text
             )
         });
         // The style shows this copy of the group's name only while sorting mixes the rows of
         // several groups.
-        let group = match self.group {
-            "" => String::new(),
-            group => format!("<span class=\"of\">{} </span>", escape_html(group)),
-        };
+        let group =
+            unless_empty(self.group, |group| markup!("<span class=\"of\">{} </span>", group));
         let case = cell.value.as_ref().and_then(Datum::as_str);
         let charts = case.and_then(|case| writer.links.get(case));
         match charts.filter(|_| self.view.has_cases || link.is_none()) {
             Some(href) => {
                 // Charts on this page are below the row, with the link to the history.
-                let history = match link.filter(|_| !href.starts_with('#')) {
-                    Some(link) => {
-                        format!("<small><a href=\"{}\">history</a></small>", escape_html(link))
-                    }
-                    None => String::new(),
-                };
-                format!("<a href=\"{}\">{group}{text}</a>{history}", escape_html(href))
+                let link = link.filter(|_| !href.starts_with('#')).unwrap_or_default();
+                let history = unless_empty(link, |link| {
+                    markup!("<small><a href=\"{}\">history</a></small>", link)
+                });
+                markup!("<a href=\"{}\">{group}{text}</a>{history}", href)
             }
             None => checkbox + &linked(&(group + &text)),
         }
@@ -544,7 +527,7 @@ fn write_heading(level: u8, text: &str, top: bool, writer: &mut HtmlWriter) {
     if top && level == 2 {
         writer.contents.push((id.clone(), text.to_owned()));
     }
-    writer.push_raw(&format!("<h{level} id=\"{id}\">{}</h{level}>\n", escape_html(text)));
+    writer.push_raw(&markup!("<h{level} id=\"{id}\">{}</h{level}>\n", text));
 }
 
 fn write_list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut HtmlWriter) {
@@ -559,8 +542,7 @@ fn write_list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut HtmlWriter)
 fn write_key_figures(facts: &[Fact], writer: &mut HtmlWriter) {
     writer.push_raw("<dl class=\"key-figures\">\n");
     for (name, value) in facts {
-        let (name, value) = (escape_html(name), escape_html(value));
-        writer.push_raw(&format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
+        writer.push_raw(&markup!("<div><dt>{}</dt><dd>{}</dd></div>\n", name, value));
     }
     writer.push_raw("</dl>\n");
 }
@@ -568,11 +550,8 @@ fn write_key_figures(facts: &[Fact], writer: &mut HtmlWriter) {
 fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
     writer.push_raw("<table class=\"facts\"><tbody>\n");
     for (name, value) in facts {
-        writer.push_raw(&format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-            escape_html(name),
-            escape_html(value)
-        ));
+        let row = markup!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", name, value);
+        writer.push_raw(&row);
     }
     writer.push_raw("</tbody></table>\n");
 }
@@ -680,7 +659,7 @@ fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {
         return;
     }
     writer.push_element("p", "label", label);
-    writer.push_raw(&format!("<pre tabindex=\"0\">{}</pre>\n", escape_html(text.trim_end())));
+    writer.push_raw(&markup!("<pre tabindex=\"0\">{}</pre>\n", text.trim_end()));
 }
 
 fn write_details(
@@ -694,9 +673,9 @@ fn write_details(
     if top {
         writer.contents.push((id.clone(), title.to_owned()));
     }
-    writer.push_raw(&format!(
+    writer.push_raw(&markup!(
         "<details id=\"{id}\" class=\"fold\"{open}>\n<summary>{}</summary>\n",
-        escape_html(title)
+        title
     ));
     write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
     writer.push_raw("</details>\n");

@@ -7,7 +7,7 @@
 use crate::cell::CellForm;
 use crate::document::{pick_most_severe, severity};
 use crate::figure::{format_count, format_instant, format_moment};
-use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, markup};
 use crate::glossary::{GlossaryTerm, term_of_column};
 use crate::summary::SUMMARIES_TABLE;
 use crate::table::{ColumnKind, Datum, ReportCell, ReportColumn, ReportTable, superscript_number};
@@ -15,7 +15,6 @@ use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 /// Maximum number of rows of a table. A row takes about 2 kB with its drawing.
 const MAX_ROWS: usize = 4_000;
@@ -216,7 +215,6 @@ pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
     }
     writer.push_raw("<ul class=\"tally\">\n");
     let item = |class: &str, value: &str, number: usize, content: &str| {
-        let value = escape_html(value);
         let (radio, end) = if view.has_filters() {
             let checked = if number == 0 { " checked" } else { "" };
             let radio = format!(
@@ -227,23 +225,22 @@ pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
         } else {
             (String::new(), "")
         };
-        format!("<li class=\"{class}\" data-v=\"{value}\">{radio}{content}{end}</li>\n")
+        markup!("<li class=\"{class}\" data-v=\"{}\">{radio}{content}{end}</li>\n", value)
     };
     if view.has_filters() {
         writer.push_raw(&item("", "", 0, &format!("all {}", view.rows)));
     }
     for (index, (value, cell, count)) in view.facet_values.iter().enumerate() {
         let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
-        let symbol = escape_html(&symbol.map(String::from).unwrap_or_default());
-        let content =
-            format!("<i aria-hidden=\"true\">{symbol}</i> {} {count}", escape_html(value));
+        let symbol = symbol.map(String::from).unwrap_or_default();
+        let content = markup!("<i aria-hidden=\"true\">{}</i> {} {count}", symbol, value);
         writer.push_raw(&item(emphasis_class(cell.emphasis), value, index + 1, &content));
     }
     writer.push_raw("</ul>\n");
     let sort_link = writer.sort_link.as_ref().filter(|_| view.has_cases && view.rows > 1);
     if let Some((href, text)) = sort_link {
-        let (href, text) = (escape_html(href), escape_html(text));
-        writer.push_raw(&format!("<p class=\"sort-link\"><a href=\"{href}\">{text}</a></p>\n"));
+        let link = markup!("<p class=\"sort-link\"><a href=\"{}\">{}</a></p>\n", href, text);
+        writer.push_raw(&link);
     }
 }
 
@@ -267,20 +264,18 @@ pub fn write_probabilities(view: &TableView<'_>, writer: &mut HtmlWriter) {
     );
     for column in &columns {
         let ReportColumn { key, header, .. } = &table.columns[*column];
-        let header = escape_html(header);
         let term = term_of_column(key).map_or_else(String::new, term_link);
         writer.terms.extend(term_of_column(key));
-        let _ = write!(out, "<th scope=\"col\" class=\"f\">{header}{term}</th>");
+        out += &markup!("<th scope=\"col\" class=\"f\">{}{term}</th>", header);
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for cells in table.cell_rows() {
         let name = cells
             .first()
             .map(|cell| cell.value.as_ref().and_then(Datum::as_str).unwrap_or(&cell.text));
-        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape_html(name.unwrap_or("")));
-        for column in &columns {
-            let _ = write!(out, "<td class=\"f\">{}</td>", escape_html(&cells[*column].text));
-        }
+        out += &markup!("<tr><th scope=\"row\">{}</th>", name.unwrap_or(""));
+        let figure = |column: &usize| markup!("<td class=\"f\">{}</td>", cells[*column].text);
+        out.extend(columns.iter().map(figure));
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody>\n</table>\n</details>\n");
@@ -301,9 +296,8 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
         } else {
             escape_html(&header)
         };
-        let _ = match &view.drawn {
-            Some((drawn, strips)) if *drawn == column_index => write!(
-                out,
+        out += &match &view.drawn {
+            Some((drawn, strips)) if *drawn == column_index => format!(
                 "<th scope=\"col\" class=\"{class}\"><span class=\"unseen\">{text}, drawn</span>{}</th>",
                 strips.axis
             ),
@@ -311,8 +305,7 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 let long = if header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
                 let term = term_of_column(column.key).map_or_else(String::new, term_link);
                 writer.terms.extend(term_of_column(column.key));
-                write!(
-                    out,
+                format!(
                     "<th scope=\"col\" class=\"{class}{long}\" data-k=\"{key}\">{text}{term}</th>"
                 )
             }
@@ -364,9 +357,7 @@ pub fn sort_value(cell: &ReportCell, is_served: bool) -> String {
             format!(" data-v=\"{rounded}\"")
         }
         Some(Datum::Number(number)) => format!(" data-v=\"{number}\""),
-        Some(Datum::Text(text)) if **text != *cell.text => {
-            format!(" data-v=\"{}\"", escape_html(text))
-        }
+        Some(Datum::Text(text)) if **text != *cell.text => markup!(" data-v=\"{}\"", text),
         _ => String::new(),
     }
 }
@@ -407,34 +398,24 @@ pub fn moment_markup(text: &str, unix_ms: i64) -> String {
 
 /// Renders a form of a row. `address` is the address of the page, to which the server returns.
 pub fn form_markup(form: &CellForm, address: &str) -> String {
-    let [action, title] = [&form.action, &form.title].map(|text| escape_html(text));
-    let mut out = format!(
-        "<form class=\"row-form\" action=\"{action}\" method=\"post\" aria-label=\"{title}\">"
-    );
+    let CellForm { action, title, name, note: (note, label), .. } = form;
     let page = ("to", address.to_owned());
-    for (name, value) in form.hidden.iter().chain([&page]) {
-        let _ = write!(
-            out,
-            "<input type=\"hidden\" name=\"{}\" value=\"{}\">",
-            escape_html(name),
-            escape_html(value)
-        );
-    }
-    let (note, label) = (escape_html(form.note.0), escape_html(&form.note.1));
-    let _ = write!(
-        out,
-        "<input name=\"{note}\" placeholder=\"{note}\" aria-label=\"{label}\" maxlength=\"1000\">"
-    );
-    for (value, text) in &form.buttons {
-        let _ = write!(
-            out,
-            " <button type=\"submit\" name=\"{}\" value=\"{}\">{}</button>",
-            escape_html(form.name),
-            escape_html(value),
-            escape_html(text)
-        );
-    }
-    out + "</form>"
+    let hidden = |(name, value): &(&str, String)| {
+        markup!("<input type=\"hidden\" name=\"{}\" value=\"{}\">", name, value)
+    };
+    let hidden: String = form.hidden.iter().chain([&page]).map(hidden).collect();
+    let button = |(value, text): &(&str, &str)| {
+        markup!(" <button type=\"submit\" name=\"{}\" value=\"{}\">{}</button>", name, value, text)
+    };
+    let buttons: String = form.buttons.iter().map(button).collect();
+    markup!(
+        "<form class=\"row-form\" action=\"{}\" method=\"post\" aria-label=\"{}\">{hidden}\
+         <input name=\"{2}\" placeholder=\"{2}\" aria-label=\"{3}\" maxlength=\"1000\">{buttons}</form>",
+        action,
+        title,
+        note,
+        label
+    )
 }
 
 #[cfg(test)]

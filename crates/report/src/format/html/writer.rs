@@ -2,12 +2,20 @@
 //! escapes text for HTML, and decides which charts go to separate pages.
 
 use crate::document::{CaseGallery, Document, ReportBlock};
-use crate::figure::format_number;
+use crate::figure::{format_number, unless_empty};
 use crate::format::is_bidi_control;
 use crate::glossary::GlossaryTerm;
 use crate::table::TextEmphasis;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+/// Formats markup. The arguments are escaped; names in the braces of the text stand for markup.
+macro_rules! markup {
+    ($text:literal $(, $argument:expr)* $(,)?) => {
+        format!($text $(, $crate::format::html::writer::escape_html(&$argument))*)
+    };
+}
+pub(super) use markup;
 
 /// Check boxes in the rows of a table.
 #[derive(Debug, Clone)]
@@ -74,9 +82,8 @@ impl HtmlWriter {
 
     /// Appends an element with text as its only content.
     pub fn push_element(&mut self, tag: &str, class: &str, text: &str) {
-        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(self.out, "<{tag}{class}>{}</{tag}>", escape_html(text));
+        let class = unless_empty(class, |class| format!(" class=\"{class}\""));
+        self.push_raw(&markup!("<{tag}{class}>{}</{tag}>\n", text));
     }
 }
 
