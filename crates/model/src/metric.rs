@@ -118,6 +118,12 @@ impl IntervalEstimate {
     pub fn lies_within(&self, low: f64, high: f64) -> bool {
         self.low >= low && self.high <= high
     }
+
+    /// Applies `convert`, which keeps the order of figures, to the estimate and both ends.
+    pub fn map(&self, convert: impl Fn(f64) -> f64) -> IntervalEstimate {
+        let [value, low, high] = [self.value, self.low, self.high].map(convert);
+        IntervalEstimate { value, low, high }
+    }
 }
 
 /// The verdict on a change.

@@ -6,8 +6,9 @@
 
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_moment, format_number, format_share};
-use crate::table::{ColumnSet, ReportCell, ReportRow, RowName, TextEmphasis, column_set};
+use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis, column_set};
 use serde_json::json;
+use speedwell_analysis::FactChange;
 use speedwell_model::stored::{
     AuditEntry, SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
     StoredToken,
@@ -35,15 +36,9 @@ pub struct ProjectLine {
 /// Adds the commands for first-time users.
 pub fn add_first_steps(document: &mut Document) {
     document.push_headline("no sessions yet");
-    document.push(ReportBlock::Paragraph("Sessions appear here as soon as they start.".into()));
-    document.push(ReportBlock::Command {
-        label: "measure the benchmarks of a file or folder".into(),
-        line: "speedwell run bench/".into(),
-    });
-    document.push(ReportBlock::Command {
-        label: "or a line of code".into(),
-        line: "speedwell eval python 'sum(range(1000))'".into(),
-    });
+    document.push_paragraph("Sessions appear here as soon as they start.");
+    document.push_command("measure the benchmarks of a file or folder", "speedwell run bench/");
+    document.push_command("or a line of code", "speedwell eval python 'sum(range(1000))'");
 }
 
 /// Lists the projects.
@@ -73,7 +68,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
     let busy = projects.iter().filter(|line| sessions_of_week(line) > 0);
     document.push_charts(busy.map(|project| {
         let title = format!("Sessions of {} in the last seven days", project.name);
-        ReportChart::new(title, speedwell_plot::AnyChart::Bar(week_chart(project)))
+        ReportChart::new(title, AnyChart::Bar(week_chart(project)))
     }));
     document
 }
@@ -174,9 +169,7 @@ pub fn list_machines(
         count => format_count(count, "machine", "machines"),
     });
     if machines.is_empty() {
-        document.push(ReportBlock::Paragraph(
-            "A machine is listed after its first complete session.".into(),
-        ));
+        document.push_paragraph("A machine is listed after its first complete session.");
     }
     let lines: Vec<(&StoredMachine, Option<NoiseCalibration>)> =
         machines.iter().map(|stored| (stored, calibrated(stored))).collect();
@@ -231,19 +224,6 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
             "label": machine.machine.label, "class": machine.machine.class}),
     );
     document
-}
-
-/// A change in the environment of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnvironmentChange {
-    /// The first session with the new value.
-    pub session: i64,
-    /// The name of the changed property.
-    pub name: String,
-    /// The old value; empty if unknown.
-    pub before: String,
-    /// The new value.
-    pub after: String,
 }
 
 /// Draws the load that other work put on a machine, over its sessions. `figures` has a name and
@@ -307,23 +287,23 @@ pub fn list_noisy_series(series: &[NoisySeries]) -> Document {
     document
 }
 
-/// Lists what changed on a machine from session to session.
-pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
+/// Lists what changed on a machine from session to session, newest first. `changes` are in the
+/// order of the sessions.
+pub fn list_environment_changes(changes: &[FactChange]) -> Document {
     let mut document = Document::new("machine");
     document.push_heading(2, "What changed");
     if changes.is_empty() {
-        document.push(ReportBlock::Paragraph(
-            "No recorded change could have affected the results.".into(),
-        ));
+        document.push_paragraph("No recorded change could have affected the results.");
         return document;
     }
-    let columns = column_set! { change: EnvironmentChange;
+    let columns = column_set! { change: &FactChange;
         label("session", "session") => ReportCell::session(change.session),
-        words("name", "what") => &change.name,
-        words("before", "before") => &change.before,
-        words("after", "after") => &change.after,
+        words("name", "what") => &change.difference.name,
+        words("before", "before") => &change.difference.before,
+        words("after", "after") => &change.difference.after,
     };
-    document.push_table(columns.build_table("environment_facts", changes));
+    let newest_first: Vec<&FactChange> = changes.iter().rev().collect();
+    document.push_table(columns.build_table("environment_facts", &newest_first));
     document
 }
 
@@ -332,16 +312,12 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
         document.push_headline("no machine has been calibrated yet");
-        document.push(ReportBlock::Paragraph(
+        document.push_paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
              machine finds a difference where there is none; at 95% confidence, about 5% \
-             of the comparisons should find one."
-                .into(),
-        ));
-        document.push(ReportBlock::Command {
-            label: "calibrate this machine".into(),
-            line: "speedwell doctor --calibrate FILE".into(),
-        });
+             of the comparisons should find one.",
+        );
+        document.push_command("calibrate this machine", "speedwell doctor --calibrate FILE");
         return document;
     }
     let unexpected =
@@ -351,12 +327,7 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
         0 => format!("{number}, all with as many false alarms as expected"),
         count => format!("{number}, {count} with too many or too few false alarms"),
     });
-    document.push_table(calibration_columns().build_table("calibrations", calibrations));
-    document
-}
-
-fn calibration_columns() -> ColumnSet<StoredCalibration> {
-    column_set! { line: StoredCalibration;
+    let columns = column_set! { line: StoredCalibration;
         label("session", "session") => ReportCell::session(line.found.session),
         words("started_unix_ms", "started (UTC)") => ReportCell::moment(line.found.started_unix_ms),
         words("host", "host") => line.host.as_deref().unwrap_or_default(),
@@ -367,7 +338,9 @@ fn calibration_columns() -> ColumnSet<StoredCalibration> {
             ReportCell::value(line.found.expected_high)
                 .with_text(format!("{} to {}", line.found.expected_low, line.found.expected_high)),
         words("result", "result") => calibration_cell(Some(&line.found)),
-    }
+    };
+    document.push_table(columns.build_table("calibrations", calibrations));
+    document
 }
 
 fn false_alarms_cell(calibration: &NoiseCalibration) -> ReportCell {
@@ -422,12 +395,12 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
         format_count(valid.count(), "valid token", "valid tokens"),
         settings.store
     ));
-    document.push(ReportBlock::Paragraph(format!(
+    document.push_paragraph(format!(
         "Speedwell {}. To manage tokens, projects and comments on pull requests, use 'speedwell \
          serve token', 'speedwell serve project' and 'speedwell serve forge' on the server's \
          machine.",
         settings.version
-    )));
+    ));
     document.push_heading(2, "Projects");
     document.append_document(list_served_projects(settings.projects));
     document.push_heading(2, "Tokens");
@@ -458,7 +431,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
 pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     let mut document = Document::new("tokens");
     if tokens.is_empty() {
-        document.push(ReportBlock::Paragraph("No tokens yet.".into()));
+        document.push_paragraph("No tokens yet.");
         return document;
     }
     let columns = column_set! { token: StoredToken;
@@ -498,7 +471,7 @@ fn token_state(token: &StoredToken, now_unix_ms: i64) -> &'static str {
 pub fn list_audit(lines: &[AuditEntry]) -> Document {
     let mut document = Document::new("audit");
     if lines.is_empty() {
-        document.push(ReportBlock::Paragraph("No changes yet.".into()));
+        document.push_paragraph("No changes yet.");
         return document;
     }
     let columns = column_set! { line: AuditEntry;
@@ -538,11 +511,10 @@ pub fn list_pulls(pulls: &[PullLine]) -> Document {
         count => format_count(count, "pull request", "pull requests"),
     });
     if pulls.is_empty() {
-        document.push(ReportBlock::Paragraph(
+        document.push_paragraph(
             "Sessions of a pull request appear here when a CI job of GitHub, GitLab, Gitea or \
-             Forgejo pushes them."
-                .into(),
-        ));
+             Forgejo pushes them.",
+        );
     }
     let columns = column_set! { pull: PullLine;
         label("pull", "pull request") =>

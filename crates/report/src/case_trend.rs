@@ -45,7 +45,7 @@ pub fn report_case_trend(
     let mut document = Document::new("trend");
     document.push_heading(1, case_title(whole, shown));
     let Some(series) = shown.series.first() else {
-        document.push(ReportBlock::Paragraph("No point has these properties.".into()));
+        document.push_paragraph("No point has these properties.");
         document.extend(others);
         return document;
     };

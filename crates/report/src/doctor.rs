@@ -13,7 +13,7 @@ use crate::figure::{
     format_share,
 };
 use crate::output::{OutputOptions, Verbosity};
-use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis, column_set};
+use crate::table::{ReportCell, ReportTable, RowName, TextEmphasis, column_set};
 use indexmap::IndexMap;
 use serde_json::json;
 use speedwell_analysis::{
@@ -51,16 +51,15 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
         label("found", "found") => &check.found,
         machine("remedy") => &check.remedy,
     };
-    let mut rows = Vec::new();
-    for check in checks {
-        rows.push(columns.build_row(check));
-        if !check.remedy.is_empty() {
-            rows.push(ReportRow::Remark(format!("→ {}", check.remedy)));
-        }
-    }
     let mut document = Document::new("checks");
-    document.push_table(columns.table_of_rows("checks", rows));
+    let remedy = |check: &CheckLine| arrow_remark(&check.remedy);
+    document.push_table(columns.build_with_remarks("checks", checks, remedy));
     document
+}
+
+/// Returns the remark with which a row tells what to do or to expect, unless it is empty.
+fn arrow_remark(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| format!("→ {text}"))
 }
 
 /// A spread below this fraction is negligible: changes of this size count as `same` by default.
@@ -77,8 +76,7 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
             () if interval.high < NEGLIGIBLE_SPREAD => "layout hardly matters",
             () => "unclear whether layout matters",
         };
-        let sentence = spread.to_sentence();
-        document.push_headline(format!("{}: {answer}. {sentence}", spread.case));
+        document.push_headline(format!("{}: {answer}. {}", spread.case, spread.to_sentence()));
     }
     let data = findings.layout.iter().map(|spread| {
         let components = &spread.components;
@@ -296,12 +294,9 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     );
     if !found.rules.is_empty() {
         let rules = found.rules.iter();
-        let rules: Vec<String> =
-            rules.map(|(rule, part)| format!("{rule} {}", format_share(*part))).collect();
-        notes.push(format!(
-            "Fraction of these runs that --reject would discard: {}.",
-            rules.join(", ")
-        ));
+        let rules = rules.map(|(rule, part)| format!("{rule} {}", format_share(*part)));
+        let rules = rules.collect::<Vec<_>>().join(", ");
+        notes.push(format!("Fraction of these runs that --reject would discard: {rules}."));
     }
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
@@ -344,7 +339,7 @@ fn calibration_data(found: &CalibrationFindings) -> serde_json::Value {
 pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     let mut document = Document::new("outbox");
     if items.is_empty() {
-        document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
+        document.push_paragraph("the outbox is empty");
     }
     let columns = column_set! { item: OutboxEntry;
         figure("number", "session") => ReportCell::session(item.session),
@@ -360,21 +355,20 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
 }
 
 fn upload_state_cell(state: UploadState) -> ReportCell {
-    let emphasis = match state {
+    ReportCell::words(state.name()).with_emphasis(match state {
         UploadState::Sent => TextEmphasis::None,
         UploadState::Waiting => TextEmphasis::Caution,
         UploadState::Refused => TextEmphasis::Bad,
-    };
-    ReportCell::words(state.name()).with_emphasis(emphasis)
+    })
 }
 
 /// Says why the last attempt failed, or why a session is not sent.
 fn reason_text(item: &OutboxEntry) -> String {
-    let is_over = ["complete", "imported"].contains(&item.ended.as_str());
-    match (&item.reason, is_over || item.state == UploadState::Sent) {
+    match (&item.reason, &*item.ended) {
         (Some(reason), _) => reason.clone(),
-        (None, true) => String::new(),
-        (None, false) => format!("{}: resume it first, or push it by its number", item.ended),
+        (None, "complete" | "imported") => String::new(),
+        _ if item.state == UploadState::Sent => String::new(),
+        (None, ended) => format!("{ended}: resume it first, or push it by its number"),
     }
 }
 
@@ -447,15 +441,9 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
             machine("effect") => knob.effect,
             machine("note") => &knob.note,
         };
-        let mut rows = Vec::new();
-        for knob in knobs {
-            rows.push(columns.build_row(knob));
-            let remark = knob_remark(knob, is_plan);
-            if has_remarks && !remark.is_empty() {
-                rows.push(ReportRow::Remark(format!("→ {remark}")));
-            }
-        }
-        ReportBlock::Table(columns.table_of_rows("knobs", rows))
+        let remark =
+            |knob: &KnobLine| arrow_remark(&knob_remark(knob, is_plan)).filter(|_| has_remarks);
+        ReportBlock::Table(columns.build_with_remarks("knobs", knobs, remark))
     };
     let mut document = Document::new("knobs");
     let full = |_: &OutputOptions, document: &mut Document| document.push(table(true));
@@ -507,10 +495,10 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         return document;
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
-    let holder = &machine.holder;
-    let left = machine.left_ms.map(|left| format!(", for at most {}", format_duration(left)));
+    let TunedMachine { holder, left_ms, knobs, .. } = machine;
+    let left = left_ms.map(|left| format!(", for at most {}", format_duration(left)));
     document.push_headline(format!("{settings} changed by {holder}{}", left.unwrap_or_default()));
-    document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
+    document.push(ReportBlock::Facts(vec![("knobs".to_owned(), knobs.join(", "))]));
     let columns = column_set! { setting: SettingLine;
         identifier("path", "setting") => &setting.path,
         label("before", "before") => &setting.before,
@@ -518,10 +506,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         words("state", "state") => &setting.state,
     };
     document.push_table(columns.build_table("tuned_settings", &machine.settings));
-    document.attach_data(
-        "tuned",
-        json!({"holder": machine.holder, "left_ms": machine.left_ms, "knobs": machine.knobs}),
-    );
+    document.attach_data("tuned", json!({"holder": holder, "left_ms": left_ms, "knobs": knobs}));
     document
 }
 
@@ -530,13 +515,8 @@ pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push_headline(format!("restored: {}", format_count(done, "setting", "settings")));
     document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
-    let not_restored = others.iter().map(|setting| {
-        json!({
-            "path": setting.path, "before": setting.before, "now": setting.after,
-            "state": setting.state,
-        })
-    });
-    let not_restored: Vec<_> = not_restored.collect();
+    let setting_data = |SettingLine { path, before, after, state }: &SettingLine| json!({"path": path, "before": before, "now": after, "state": state});
+    let not_restored: Vec<_> = others.iter().map(setting_data).collect();
     document.attach_data("restored", json!({"done": done, "not_restored": not_restored}));
     document
 }

@@ -3,7 +3,7 @@
 
 use crate::document::Document;
 use crate::figure::format_ns;
-use crate::table::{ColumnSet, ReportCell, ReportRow, TextEmphasis, column_set};
+use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
 
 /// A machine of a fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,13 +65,11 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
             line.known.as_ref().map(|facts| facts.speed_probe_ns[1] as f64),
         machine("notes") => line.notes.join(" "),
     };
-    let mut rows = Vec::new();
-    for machine in machines {
-        rows.push(columns.build_row(machine));
-        rows.extend(machine.notes.iter().map(|remark| ReportRow::Remark(format!("→ {remark}"))));
-    }
+    let remarks = |machine: &FleetLine| -> Vec<String> {
+        machine.notes.iter().map(|note| format!("→ {note}")).collect()
+    };
     let mut document = Document::new("machines");
-    document.push_table(columns.table_of_rows("machines", rows));
+    document.push_table(columns.build_with_remarks("machines", machines, remarks));
     document
 }
 

@@ -215,11 +215,11 @@ pub fn report_live(state: &LiveState) -> Document {
         0 => String::new(),
         limit => format!("; a run is stopped after {}", format_duration(limit)),
     };
-    document.push(ReportBlock::Paragraph(format!(
+    document.push_paragraph(format!(
         "Started {} ago. The last run ended {} ago{limit}.",
         format_duration(state.elapsed_since(state.started_unix_ms)),
         format_duration(state.elapsed_since(state.last_sign_unix_ms))
-    )));
+    ));
     let columns = column_set! { case: LiveCase;
         label("case", "case") => &case.id,
         figure("runs", "runs so far") => case.runs,
@@ -286,7 +286,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         let [begun, at] = [load.begun_unix_ms, load.at_unix_ms]
             .map(|unix_ms| format_duration(now_unix_ms.saturating_sub(unix_ms).max(0) as u64));
         let times = format!("Started {begun} ago; last update {at} ago.");
-        document.push(ReportBlock::Paragraph(times));
+        document.push_paragraph(times);
         let format_time = |ns: Option<u64>| match ns {
             Some(ns) => format_quantity(ns as f64, "ns", Uncertainty::Unknown),
             None => "-".to_owned(),

@@ -81,7 +81,7 @@ pub(crate) fn list_series(history: &ProjectHistory, filter: &str, now_unix_ms: i
             (true, _) => "no series has a point on this branch".to_owned(),
             (false, _) => format!("no benchmark matches '{filter}'"),
         };
-        document.push(ReportBlock::Paragraph(message));
+        document.push_paragraph(message);
     }
     if lines.len() <= MAX_UNGROUPED {
         document.push_table(series_columns().build_table("series", &lines));

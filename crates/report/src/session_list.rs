@@ -5,9 +5,12 @@
 
 use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
 use crate::document::Document;
-use crate::figure::{MINUTE_MS, format_age, format_change, format_count, format_moment};
+use crate::figure::{
+    MINUTE_MS, format_age, format_change, format_count, format_moment, unless_empty,
+};
 use crate::session::{
-    first_words, has_own_report, load_sentence, revision_cell, state_cell, variant_names,
+    first_words, has_own_report, killed_note, load_sentence, revision_cell, state_cell,
+    variant_names,
 };
 use crate::summary::summary_sentence;
 use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
@@ -60,11 +63,9 @@ pub fn session_result(session: &Session, settings: &AnalysisSettings) -> Session
 
 /// Says why nothing was measured, if a step failed.
 fn failed_result(session: &Session) -> SessionResult {
-    let failure = session.failures.iter().find(|failure| !failure.cause.is_skip());
-    failure.map_or_else(SessionResult::default, |failure| SessionResult {
-        text: failure.reason_line(),
-        emphasis: TextEmphasis::Bad,
-    })
+    let mut failures = session.failures.iter().filter(|failure| !failure.cause.is_skip());
+    let result = |text: String| SessionResult { text, emphasis: TextEmphasis::Bad };
+    failures.next().map(|failure| result(failure.reason_line())).unwrap_or_default()
 }
 
 /// Returns the headline of a single case; for several cases, the largest change and the number of
@@ -77,35 +78,28 @@ fn comparison_result(findings: &AnalysisFindings) -> SessionResult {
     let rows: Vec<&CaseComparison> = compared.iter().map(|(_, row)| *row).collect();
     if rows.len() < 2 {
         let words = first_words(&first_answer(findings));
-        return match rows.first().map(|row| row.verdict) {
-            Some(verdict) => SessionResult {
-                text: mark_verdict(verdict, &words),
-                emphasis: verdict_emphasis(verdict),
-            },
+        return match rows.first() {
+            Some(row) => verdict_result(row.verdict, &words),
             None => SessionResult { text: words, emphasis: TextEmphasis::Bad },
         };
     }
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
-    let counts = verdicts
-        .iter()
-        .filter_map(|verdict| match rows.iter().filter(|row| row.verdict == *verdict).count() {
-            0 => None,
-            count => Some(format!("{count} {verdict}")),
-        })
-        .collect::<Vec<_>>()
-        .join(", ");
+    let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let mut counts = verdicts
+        .map(|verdict| unless_empty(count(verdict), |count| format!("{count} {verdict}")))
+        .to_vec();
+    counts.retain(|text| !text.is_empty());
+    let counts = counts.join(", ");
     let Some((candidate, row, size)) = largest_change(&compared) else {
         return SessionResult { text: counts, emphasis: TextEmphasis::Muted };
     };
     let name = row.case.name_under(candidate);
-    SessionResult {
-        text: mark_verdict(row.verdict, &format!("{name} {size}; {counts}")),
-        emphasis: verdict_emphasis(row.verdict),
-    }
+    verdict_result(row.verdict, &format!("{name} {size}; {counts}"))
 }
 
-fn mark_verdict(verdict: Verdict, words: &str) -> String {
-    format!("{} {words}", verdict_symbol(verdict))
+fn verdict_result(verdict: Verdict, words: &str) -> SessionResult {
+    let text = format!("{} {words}", verdict_symbol(verdict));
+    SessionResult { text, emphasis: verdict_emphasis(verdict) }
 }
 
 /// Returns the decided case whose values changed by the largest factor, with its candidate and its
@@ -142,12 +136,7 @@ pub fn list_sessions_on_page(
         .map(|session| SessionLine { session, result: results.get(&session.number) })
         .collect();
     document.push_table(page_columns(now_unix_ms).build_table("sessions", &lines));
-    if let Some(killed) = sessions.iter().find(|session| session.is_killed) {
-        document.push_note(format!(
-            "killed: the measuring process is gone, but its results are kept; resume with --resume @{}",
-            killed.number
-        ));
-    }
+    document.push_notes(killed_note(sessions.iter()));
     document
 }
 

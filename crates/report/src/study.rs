@@ -6,7 +6,7 @@ use super::output::OutputOptions;
 use super::unit::FigureScale;
 use crate::case_labels::{distinct, parameter_json};
 use crate::charts;
-use crate::document::{Document, ReportBlock};
+use crate::document::Document;
 use crate::figure::{
     better_direction, format_count, format_number, format_probability, format_share, name_in_unit,
     uncertainty_of,
@@ -47,7 +47,7 @@ pub fn report_study(
     }
     document.push_table(study_table(study, output));
     if let Some(sentence) = aggregated_note(study) {
-        document.push(ReportBlock::Paragraph(sentence));
+        document.push_paragraph(sentence);
     }
     output.add_detail(&mut document, |_, document| document.push_note(study_note(study)));
     let chart = charts::draw_study(study, output.chart, output.unit, log)?;

@@ -424,6 +424,21 @@ impl<T> ColumnSet<T> {
         self.table_of_rows(name, rows)
     }
 
+    /// Builds a table with one row per item, each above its remarks.
+    pub fn build_with_remarks<R: IntoIterator<Item = String>>(
+        self,
+        name: &'static str,
+        items: &[T],
+        remarks: impl Fn(&T) -> R,
+    ) -> ReportTable {
+        let mut rows = Vec::new();
+        for item in items {
+            rows.push(self.build_row(item));
+            rows.extend(remarks(item).into_iter().map(ReportRow::Remark));
+        }
+        self.table_of_rows(name, rows)
+    }
+
     /// Returns the machine-readable names of the columns, which are the sort keys.
     pub fn sort_keys(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().map(|(column, _)| column);

@@ -40,7 +40,7 @@ pub fn report_warmup(
     document.push_headline(warmup_headline(found));
     document.extend(comparison_sentences(found, &names).into_iter().map(ReportBlock::Paragraph));
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Paragraph(machine_sentence(found, machine)));
+        document.push_paragraph(machine_sentence(found, machine));
     });
     document.push_table(cases_table(found, &names));
     output.add_detail(&mut document, |_, document| document.push_note(warmup_note(found)));

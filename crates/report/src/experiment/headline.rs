@@ -57,21 +57,17 @@ fn group_sentences(
     metric: &MetricFindings,
     name_variant: &mut dyn FnMut(&str) -> String,
 ) -> Vec<String> {
-    metric
-        .findings
-        .comparisons
-        .iter()
-        .filter(|comparison| !is_control(comparison))
-        .map(|comparison| {
-            let candidate = name_variant(&comparison.candidate);
-            let baseline = name_variant(&comparison.baseline);
-            format!(
-                "{candidate} against {baseline}: {}{}",
-                verdict_summary(comparison),
-                instructions_note(group, comparison).unwrap_or_default()
-            )
-        })
-        .collect()
+    let pairs = metric.findings.comparisons.iter().filter(|comparison| !is_control(comparison));
+    let sentence = |comparison: &CandidateComparison| {
+        let candidate = name_variant(&comparison.candidate);
+        let baseline = name_variant(&comparison.baseline);
+        format!(
+            "{candidate} against {baseline}: {}{}",
+            verdict_summary(comparison),
+            instructions_note(group, comparison).unwrap_or_default()
+        )
+    };
+    pairs.map(sentence).collect()
 }
 
 /// Summarizes a comparison: verdicts with the number of cases and the size of the change.
@@ -227,7 +223,7 @@ fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<St
 // that failed, and forest charts of the changes of a group.
 
 /// The results in one case for every combination of two factors, in the main metric of the group.
-struct FactorGrid<'a> {
+pub struct FactorGrid<'a> {
     case: String,
     metric: &'a Metric,
     scale: FigureScale,
@@ -242,17 +238,8 @@ struct GridCell<'a> {
     center: IntervalEstimate,
 }
 
-/// Builds a table per case. Returns no tables unless all variants declare the same two factors.
-pub fn factor_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
-    factor_grids(group, experiment).iter().map(grid_table).collect()
-}
-
-/// Draws a chart per case. Its grouped bars show whether the two factors interact.
-pub fn factor_charts(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportChart> {
-    factor_grids(group, experiment).iter().map(grid_chart).collect()
-}
-
-fn factor_grids<'a>(
+/// Returns a grid per case. Returns no grids unless all variants declare the same two factors.
+pub fn factor_grids<'a>(
     group: &'a GroupFindings,
     experiment: &'a ExperimentDesign,
 ) -> Vec<FactorGrid<'a>> {
@@ -324,7 +311,8 @@ fn case_grid<'a>(
     }
 }
 
-fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
+/// Builds a table with a row and a column per value of the factors.
+pub fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     let scale = &grid.scale;
     let rows = grid.rows.iter().map(|(name, grid_cells)| {
         let data: serde_json::Map<String, serde_json::Value> = grid_cells
@@ -355,7 +343,8 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     }
 }
 
-fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
+/// Draws grouped bars, which show whether the two factors interact.
+pub fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
     let bar = |(column, cell): (&String, &Option<GridCell<'_>>)| {
         let center = cell.as_ref()?.center;
         Some(plot::ChartBar {
@@ -406,16 +395,13 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
         words("cause", "why") =>
             ReportCell::words(cell.failure.cause.to_string()).with_emphasis(TextEmphasis::Bad),
     };
-    let mut rows = Vec::new();
-    for cell in &cells {
-        rows.push(columns.build_row(cell));
-        let last =
-            cell.failure.stderr_tail.lines().last().map(str::trim).filter(|line| !line.is_empty());
-        rows.extend(last.map(|line| ReportRow::Remark(format!("last line of stderr: {line}"))));
-    }
+    let last_line = |cell: &FailedCell<'_>| {
+        let last = cell.failure.stderr_tail.lines().last().map(str::trim);
+        last.filter(|line| !line.is_empty()).map(|line| format!("last line of stderr: {line}"))
+    };
     Some(ReportTable {
         caption: vec!["cases and variants without a result".to_owned()],
-        ..columns.table_of_rows("cells", rows)
+        ..columns.build_with_remarks("cells", &cells, last_line)
     })
 }
 
@@ -423,18 +409,6 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
 struct FailedCell<'a> {
     failure: &'a StepFailure,
     times: usize,
-}
-
-/// Draws a forest chart per metric, with a row for every case of every pair of variants. The shaded
-/// band shows how much the control changed when compared with itself. Without a control, it shows
-/// which changes count as the same.
-pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
-    group.metrics.iter().filter_map(|metric| metric_forest(group, metric)).collect()
-}
-
-/// The forest chart of the group's main metric.
-pub fn main_forest(group: &GroupFindings) -> Option<ReportChart> {
-    metric_forest(group, group.metrics.first()?)
 }
 
 /// Returns the rows of one pair of variants, labelled by what distinguishes the cases.
@@ -452,19 +426,16 @@ fn pair_rows(comparison: &CandidateComparison) -> Vec<plot::ForestRow> {
     rows.collect()
 }
 
-fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<ReportChart> {
-    let rows: Vec<plot::ForestRow> = metric
-        .findings
-        .comparisons
-        .iter()
-        .filter(|comparison| !is_control(comparison))
-        .flat_map(pair_rows)
-        .collect();
-    let first = metric.findings.comparisons.first()?;
-    let floor = metric
-        .floor
-        .map(|floor| (floor.low * 100.0, floor.high * 100.0))
-        .filter(|(low, high)| low.is_finite() && high.is_finite());
+/// Draws a forest chart with a row for every case of every pair of variants. The shaded band shows
+/// how much the control changed when compared with itself. Without a control, it shows which changes
+/// count as the same.
+pub fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<ReportChart> {
+    let comparisons = &metric.findings.comparisons;
+    let first = comparisons.first()?;
+    let pairs = comparisons.iter().filter(|comparison| !is_control(comparison));
+    let rows: Vec<plot::ForestRow> = pairs.flat_map(pair_rows).collect();
+    let floor = metric.floor.map(|floor| (floor.low * 100.0, floor.high * 100.0));
+    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
     let subtitle = match floor {
         Some(_) => "shaded: the change of the control against itself",
         None => "shaded: changes that count as the same",

@@ -15,7 +15,7 @@ use crate::figure::{
     Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
 };
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, column_set};
+use crate::table::{ReportCell, ReportTable, TextEmphasis, column_set};
 use crate::{ChartKind, charts, gallery, profile_sections, summary};
 use serde_json::{Value, json};
 use speedwell_analysis::AnalysisFindings;
@@ -45,22 +45,17 @@ pub fn report_experiment(
     document.append_document(report_claims(found));
     document.append_document(report_gates(found));
     document.append_document(report_validity(&found.validity));
-    document.extend(experiment.placement.as_ref().map(|placement| {
-        let text = format!(
-            "{} Latencies include the network between them.",
-            placement.describe_machines()
-        );
-        ReportBlock::Note(text)
+    document.push_notes(experiment.placement.as_ref().map(|placement| {
+        format!("{} Latencies include the network between them.", placement.describe_machines())
     }));
     document.push_warnings(&found.warnings);
     let (leading, others) = leading_first(requested_charts(found, experiment, output), found);
-    let chart_block = |chart| ReportBlock::Chart(Box::new(chart));
-    document.extend(leading.into_iter().map(chart_block));
+    document.push_charts(leading);
     output.add_detail(&mut document, |output, document| {
         add_tables(found, experiment, output, document);
     });
     document.append_document(report_failures(&found.failures, output.verbosity));
-    document.extend(others.into_iter().map(chart_block));
+    document.push_charts(others);
     let draws = draws_flames(experiment, output);
     document.append_document(profile_sections(&found.profiles, draws, output));
     let everything = merge_groups(&found.groups);
@@ -74,7 +69,10 @@ fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
 ) -> (Vec<ReportChart>, Vec<ReportChart>) {
-    let main_charts = found.groups.iter().filter_map(headline::main_forest);
+    let main_charts = found
+        .groups
+        .iter()
+        .filter_map(|group| headline::metric_forest(group, group.metrics.first()?));
     let titles: Vec<String> = main_charts.map(|chart| chart.title).collect();
     let (mut leading, mut others): (Vec<ReportChart>, Vec<ReportChart>) =
         charts.into_iter().partition(|chart| titles.contains(&chart.title));
@@ -98,14 +96,11 @@ fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> A
 }
 
 fn requested_outputs(experiment: &ExperimentDesign) -> Vec<&str> {
-    let names: Vec<&str> = experiment
-        .outputs
-        .iter()
-        .filter_map(|output| match output {
-            Wanted::Table(name) | Wanted::Chart { name, .. } => Some(name.as_str()),
-            Wanted::Report(_) => None,
-        })
-        .collect();
+    let names = experiment.outputs.iter().filter_map(|output| match output {
+        Wanted::Table(name) | Wanted::Chart { name, .. } => Some(name.as_str()),
+        Wanted::Report(_) => None,
+    });
+    let names: Vec<&str> = names.collect();
     if names.is_empty() { DEFAULT_OUTPUTS.to_vec() } else { names }
 }
 
@@ -147,7 +142,8 @@ fn add_tables(
         };
         let main_blocks = report_part(main_metric, u8::from(has_several_groups));
         let mut others = report_part(others, 1);
-        others.extend(distribution_tables(group, experiment).map(ReportBlock::Table));
+        let distributions = distribution_tables(group, experiment).into_iter();
+        others.extend(distributions.map(ReportBlock::Table));
         document.extend(main_blocks);
         if !others.is_empty() {
             document.push(ReportBlock::Aside {
@@ -205,7 +201,7 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
         report_comparison(&merged, output)
     };
     // Leave out headlines, because the answers are at the top of the report.
-    part.blocks.retain(|block| !matches!(block, ReportBlock::Headline(_)));
+    part.blocks.retain(|block| !block.is_headline());
     for block in &mut part.blocks {
         if let ReportBlock::Heading { level, .. } = block {
             *level += deeper;
@@ -225,19 +221,17 @@ fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, docume
 }
 
 /// Builds percentile and factor tables, if the file requests them.
-fn distribution_tables(
-    group: &GroupFindings,
-    experiment: &ExperimentDesign,
-) -> impl Iterator<Item = ReportTable> {
+fn distribution_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     let requested = requested_outputs(experiment);
-    let tables_if_requested = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
-        if requested.contains(&name) { tables() } else { Vec::new() }
-    };
-    let percentiles = tables_if_requested("latency-percentiles", &|| {
-        latency_curve::served_tables(group, experiment)
-    });
-    let factors = tables_if_requested("factors", &|| headline::factor_tables(group, experiment));
-    percentiles.into_iter().chain(factors)
+    let mut tables = Vec::new();
+    if requested.contains(&"latency-percentiles") {
+        tables.extend(latency_curve::served_tables(group, experiment));
+    }
+    if requested.contains(&"factors") {
+        let grids = headline::factor_grids(group, experiment);
+        tables.extend(grids.iter().map(headline::grid_table));
+    }
+    tables
 }
 
 /// Draws the charts that the file requests, in its order.
@@ -287,8 +281,16 @@ fn charts_named(
                 charts::draw_bars(&findings, output.unit)
             })
             .collect(),
-        "forest" => groups.flat_map(headline::metric_forests).collect(),
-        "factors" => groups.flat_map(|group| headline::factor_charts(group, experiment)).collect(),
+        "forest" => groups
+            .flat_map(|group| {
+                let metrics = group.metrics.iter();
+                metrics.filter_map(move |metric| headline::metric_forest(group, metric))
+            })
+            .collect(),
+        "factors" => {
+            let grids = groups.flat_map(|group| headline::factor_grids(group, experiment));
+            grids.map(|grid| headline::grid_chart(&grid)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -308,14 +310,11 @@ fn report_claims(found: &ExperimentFindings) -> Document {
         machine("expression") => &claim.text,
         machine("parts") => parts_data(claim),
     };
-    let mut rows = Vec::new();
-    for claim in &found.claims {
-        rows.push(columns.build_row(claim));
-        rows.extend(claim.parts.iter().map(comparison_remark).map(ReportRow::Remark));
-    }
+    let remarks =
+        |claim: &ClaimFound| claim.parts.iter().map(comparison_remark).collect::<Vec<_>>();
     document.push_table(ReportTable {
         caption: vec!["claims".to_owned()],
-        ..columns.table_of_rows("claims", rows)
+        ..columns.build_with_remarks("claims", &found.claims, remarks)
     });
     document
 }
@@ -379,46 +378,33 @@ fn report_gates(found: &ExperimentFindings) -> Document {
     if found.gates.is_empty() {
         return document;
     }
-    let broken: Vec<String> = found
-        .gates
-        .iter()
-        .filter(|gate| gate.is_broken)
-        .map(|gate| {
-            let change = gate.change.as_ref().map(format_change_interval).unwrap_or_default();
-            format!(
-                "'{}' breaks the gate '{}' in {}: {change}",
-                gate.candidate, gate.text, gate.case
-            )
-        })
-        .collect();
+    let broken = found.gates.iter().filter(|gate| gate.is_broken).map(|gate| {
+        let change = gate.change.as_ref().map(format_change_interval).unwrap_or_default();
+        format!("'{}' breaks the gate '{}' in {}: {change}", gate.candidate, gate.text, gate.case)
+    });
+    let broken: Vec<String> = broken.collect();
     let passed_count = found.gates.iter().filter(|gate| gate.is_kept).count();
-    let undecided_count = found.gates.len() - passed_count - broken.len();
-    let sentence = format!(
-        "Gates: {passed_count} of {} passed, {} failed, {undecided_count} undecided.",
-        found.gates.len(),
-        broken.len()
-    );
-    document.push(ReportBlock::Paragraph(sentence));
+    let (total, failed_count) = (found.gates.len(), broken.len());
+    document.push_paragraph(format!(
+        "Gates: {passed_count} of {total} passed, {failed_count} failed, {} undecided.",
+        total - passed_count - failed_count
+    ));
     if !broken.is_empty() {
         document.push(ReportBlock::List(broken));
     }
-    let data: Vec<Value> = found
-        .gates
-        .iter()
-        .map(|gate| {
-            json!({
-                "gate": gate.text,
-                "group": gate.group,
-                "case": gate.case,
-                "candidate": gate.candidate,
-                "change": gate.change.map(|change| change.value),
-                "change_low": gate.change.map(|change| change.low),
-                "change_high": gate.change.map(|change| change.high),
-                "passed": gate.is_kept,
-                "failed": gate.is_broken,
-            })
+    let data = found.gates.iter().map(|gate| {
+        json!({
+            "gate": gate.text,
+            "group": gate.group,
+            "case": gate.case,
+            "candidate": gate.candidate,
+            "change": gate.change.map(|change| change.value),
+            "change_low": gate.change.map(|change| change.low),
+            "change_high": gate.change.map(|change| change.high),
+            "passed": gate.is_kept,
+            "failed": gate.is_broken,
         })
-        .collect();
-    document.attach_data("gates", Value::Array(data));
+    });
+    document.attach_data("gates", data.collect());
     document
 }

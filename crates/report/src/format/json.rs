@@ -83,7 +83,7 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
         JsonMember::List(items.collect())
     };
     members.extend([
-        ("headlines", sentences_of(|block| matches!(block, ReportBlock::Headline(_)))),
+        ("headlines", sentences_of(ReportBlock::is_headline)),
         ("warnings", sentences_of(|block| matches!(block, ReportBlock::Warning(_)))),
         ("notes", sentences_of(|block| matches!(block, ReportBlock::Note(_)))),
     ]);

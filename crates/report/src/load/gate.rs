@@ -25,8 +25,7 @@ pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
     }
     document.gate_lines.extend(gate_lines(judged));
     let table = ReportBlock::Table(conditions_table(judged));
-    let is_headline = |block: &ReportBlock| matches!(block, ReportBlock::Headline(_));
-    match (judged, document.blocks.iter().position(is_headline)) {
+    match (judged, document.blocks.iter().position(ReportBlock::is_headline)) {
         ([_], _) => document.push(ReportBlock::appendix("Conditions for failure", vec![table])),
         (_, Some(headline)) => document.blocks.insert(headline + 1, table),
         (_, None) => document.push(table),

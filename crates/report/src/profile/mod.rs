@@ -37,7 +37,7 @@ pub fn report_profiles(
     let below = found.extra.entry.iter().flat_map(|entry| &entry.below);
     let callees: Vec<String> = below.map(callee).collect();
     if !callees.is_empty() {
-        document.push(ReportBlock::Paragraph(format!("Below it: {}.", callees.join(", "))));
+        document.push_paragraph(format!("Below it: {}.", callees.join(", ")));
     }
     if found.extra.direction != CostDirection::Alike {
         document.push_table(cost_table(sides, &found.extra));
@@ -186,7 +186,7 @@ fn add_sections(
         object.insert("case".into(), case.into());
         match &case_profile.sides {
             Err(reason) => {
-                document.push(ReportBlock::Paragraph(reason.clone()));
+                document.push_paragraph(reason.clone());
                 object.insert("baseline".into(), json!({ "name": baseline }));
                 object.insert("candidate".into(), json!({ "name": candidate }));
                 object.insert("missing".into(), reason.clone().into());
@@ -217,9 +217,7 @@ fn add_section(
         match block {
             // A headline becomes a paragraph here: the headlines at the top of the report state the
             // result of the whole session.
-            ReportBlock::Headline(sentence) => {
-                document.push(ReportBlock::Paragraph(format!("{sentence}.")))
-            }
+            ReportBlock::Headline(sentence) => document.push_paragraph(format!("{sentence}.")),
             // A note that several sections share is given only once.
             ReportBlock::Note(sentence) if seen_notes.contains(&sentence) => {}
             ReportBlock::Note(sentence) => {

@@ -30,7 +30,7 @@ impl TopOfPage {
     /// Chooses the texts of a document.
     pub fn of_document(document: &Document) -> TopOfPage {
         let headlines = headlines_by_part(document);
-        if let Some(question) = leading_question(document) {
+        if let Some(question) = document.leading_question() {
             // The question is the title, so the answers below do not repeat it as their heading.
             let answers = headlines.into_iter().map(|(part, text)| {
                 if part == *question { (String::new(), text) } else { (part, text) }
@@ -42,14 +42,16 @@ impl TopOfPage {
             };
         }
         // Without a headline, or with several about one table, the title is the first line above the
-        // first table with a caption. The line states what all rows of the table share.
+        // first table with a caption. The line states what all rows of the table share. Headlines
+        // below headings belong to parts of the document.
         let captioned = document.tables().filter(|table| !table.caption.is_empty());
         let is_of_one_table = captioned.count() == 1 && document.charts().count() <= 1;
         let caption = document.tables().find_map(|table| table.caption.first());
         let subject =
             caption.map(String::as_str).filter(|_| headlines.is_empty() || is_of_one_table);
         if let [(_, first), others @ ..] = &headlines[..]
-            && (others.is_empty() || subject.is_none() && have_no_headings(&headlines))
+            && (others.is_empty()
+                || subject.is_none() && headlines.iter().all(|(part, _)| part.is_empty()))
         {
             let (title, remainder) = split_sentence(first);
             return TopOfPage {
@@ -69,14 +71,6 @@ impl TopOfPage {
     }
 }
 
-/// Returns the question that the document answers: a leading level-1 heading.
-pub fn leading_question(document: &Document) -> Option<&String> {
-    match document.blocks.first() {
-        Some(ReportBlock::Heading { level: 1, text }) => Some(text),
-        _ => None,
-    }
-}
-
 /// Returns the headlines, each with the last heading before it.
 fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
     let mut part = "";
@@ -89,11 +83,6 @@ fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
         }
     }
     headlines
-}
-
-/// Whether the headlines belong to the whole document, not to parts with headings.
-fn have_no_headings(headlines: &[(String, String)]) -> bool {
-    headlines.iter().all(|(part, _)| part.is_empty())
 }
 
 /// Splits off the first sentence, without its full stop.

@@ -12,9 +12,7 @@
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
 use crate::figure::unless_empty;
 use crate::format::html::gallery::add_gallery;
-use crate::format::html::masthead::{
-    TopOfPage, capitalize_word, leading_question, leading_warnings, write_masthead,
-};
+use crate::format::html::masthead::{TopOfPage, capitalize_word, leading_warnings, write_masthead};
 use crate::format::html::table::{
     TableView, form_markup, kind_class, moment_markup, sort_value, unbroken_options,
     write_captions, write_footnotes, write_header, write_probabilities, write_tally,
@@ -113,7 +111,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     }
     writer.subject.clone_from(&answer.subject);
     gallery::prepare_gallery(document, &mut writer);
-    let question = leading_question(document);
+    let question = document.leading_question();
     let banner = leading_warnings(document);
     let is_above = |block: &&ReportBlock| match block {
         ReportBlock::Headline(_) => answer.are_headlines_above || question.is_some(),
