@@ -8,7 +8,7 @@ use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, Document, ReportBlock};
 use crate::figure::{
     format_change, format_change_interval, format_count, format_quantity, format_setting,
-    format_share, format_signed, uncertainty_of,
+    format_share, format_signed, uncertainty_of, unless_empty,
 };
 use crate::format::ReportFormat;
 use crate::gallery::trend_blocks;
@@ -177,15 +177,9 @@ impl OpenChanges {
         if searched == 0 {
             return "no series is long enough to search for changes".into();
         }
-        let branch = match history.branch_name() {
-            "" => String::new(),
-            line => format!(" on '{line}'"),
-        };
+        let branch = unless_empty(history.branch_name(), |line| format!(" on '{line}'"));
         let searched_series = format_count(searched, "series", "series");
-        let suspicions = match self.suspected {
-            0 => String::new(),
-            count => format!(", {count} suspected"),
-        };
+        let suspicions = unless_empty(self.suspected, |count| format!(", {count} suspected"));
         match self.known {
             0 => {
                 let visible = detectable_change(history).unwrap_or_default();
@@ -261,15 +255,10 @@ fn verdict_cell(verdict: Verdict) -> ReportCell {
 /// Says how large a change must be for the search to find it. Without this sentence, "no change"
 /// would claim too much.
 fn detectable_change(history: &ProjectHistory) -> Option<String> {
-    let ratios: Vec<f64> = history
-        .series
-        .iter()
-        .map(|series| &series.trend)
-        .filter(|trend| trend.is_searched())
-        .filter_map(|trend| trend.smallest_visible)
-        .collect();
-    let smallest = ratios.iter().copied().reduce(f64::min)?;
-    let largest = ratios.iter().copied().reduce(f64::max)?;
+    let searched = history.series.iter().filter(|series| series.trend.is_searched());
+    let ratios = searched.filter_map(|series| series.trend.smallest_visible);
+    let smallest = ratios.clone().reduce(f64::min)?;
+    let largest = ratios.reduce(f64::max)?;
     let [smallest, largest] = [smallest, largest].map(|ratio| format_share(ratio - 1.0));
     let size = if smallest == largest {
         format!("{smallest} or more")
@@ -333,24 +322,20 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
 /// Returns notes on pairs of series in which one series may continue the other: the metric is now
 /// measured differently, or the case was renamed.
 fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
-    let mut notes = Vec::new();
-    for [old, new] in history.changed_metrics() {
-        notes.push(format!(
+    let metrics = history.changed_metrics().into_iter().map(|[old, new]| {
+        format!(
             "'{}' has two series: '{}' was first measured {}, and is now measured {}.",
             old.case,
             old.metric.name,
             metric_phrase(&old.metric),
             metric_phrase(&new.metric)
-        ));
-    }
-    for (old, new) in history.possible_renames() {
-        notes.push(format!(
-            "Did '{old}' become '{new}'? If so, use: speedwell history rename {} {}",
-            quote(old),
-            quote(new)
-        ));
-    }
-    notes
+        )
+    });
+    let renames = history.possible_renames().into_iter().map(|(old, new)| {
+        let [from, to] = [old, new].map(quote);
+        format!("Did '{old}' become '{new}'? If so, use: speedwell history rename {from} {to}")
+    });
+    metrics.chain(renames).collect()
 }
 
 /// Describes unit and direction of a metric, as in `in 'ns' (less is better)`.
@@ -476,8 +461,7 @@ impl<'a> SeriesChange<'a> {
 
     /// The size of the change relative to the old level.
     pub fn relative_change(&self) -> IntervalEstimate {
-        let IntervalEstimate { value, low, high } = self.change.ratio;
-        IntervalEstimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 }
+        self.change.ratio.map(|ratio| ratio - 1.0)
     }
 
     /// The first point after the change.
@@ -541,24 +525,16 @@ impl<'a> SeriesChange<'a> {
     /// Describes the change, as in
     /// `7: worse ~+4.8% [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
     pub fn sentence(&self) -> String {
-        let number = match self.change.number {
-            0 => String::new(),
-            number => format!("{number}: "),
-        };
-        let mut sentence = format!(
-            "{number}{} {} between {}, {}",
+        let number = unless_empty(self.change.number, |number| format!("{number}: "));
+        let [triage, causes] = [self.triage_text(), self.causes_text()]
+            .map(|text| unless_empty(&*text, |text| format!("; {text}")));
+        format!(
+            "{number}{} {} between {}, {}{triage}{causes}",
             self.verdict,
             self.size_text(true),
             self.between(),
             self.state_text()
-        );
-        for addition in [self.triage_text(), self.causes_text()] {
-            if !addition.is_empty() {
-                sentence.push_str("; ");
-                sentence.push_str(&addition);
-            }
-        }
-        sentence
+        )
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::case_labels::distinct;
 use crate::document::{Document, ReportBlock};
-use crate::figure::format_count;
+use crate::figure::{format_count, unless_empty};
 use crate::output::Verbosity;
 use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, column_set};
 use serde_json::json;
@@ -117,10 +117,9 @@ fn failed_blocks(
 fn failure_blocks(group: &FailureGroup<'_>, verbosity: Verbosity) -> Vec<ReportBlock> {
     let failure = group.first;
     let times = if group.times > 1 { format!(" ({} times)", group.times) } else { String::new() };
-    let others = match group.cases.len() - 1 {
-        0 => String::new(),
-        others => format!(" and {}", format_count(others, "other case", "other cases")),
-    };
+    let others = unless_empty(group.cases.len() - 1, |others| {
+        format!(" and {}", format_count(others, "other case", "other cases"))
+    });
     let variants: Vec<&str> = group.variants.iter().copied().collect();
     let subject = name_subject(failure, &variants.join(", "));
     let is_one_line = failure.is_one_line() && verbosity < Verbosity::Verbose;
@@ -159,14 +158,14 @@ fn name_subject(failure: &StepFailure, variants: &str) -> String {
 }
 
 fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
-    if skipped.is_empty() {
-        return Vec::new();
-    }
     let item = |failure: &&StepFailure| {
         let variant = failure.variant.as_deref().unwrap_or_default();
         format!("{}: {}", name_subject(failure, variant), failure.cause)
     };
     let items = distinct(skipped.iter().map(item));
+    if items.is_empty() {
+        return Vec::new();
+    }
     let number = format_count(items.len(), "benchmark", "benchmarks");
     vec![
         ReportBlock::Paragraph(format!("Not run, because they cannot run here ({number}):")),

@@ -5,8 +5,8 @@ use crate::comparison::{report_comparison, size};
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures, report_validity};
 use crate::figure::{
-    Uncertainty, format_change_interval, format_count, format_moment, format_quantity,
-    format_setting, quality_words,
+    Uncertainty, better_direction, format_change_interval, format_count, format_moment,
+    format_quantity, format_setting, quality_words, unless_empty,
 };
 use crate::output::OutputOptions;
 use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
@@ -169,10 +169,7 @@ pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let with_data = lines.iter().filter(|line| line.outcome.has_point()).count();
     let is_new = |line: &&BackfillLine| line.outcome == BackfillOutcome::Measured;
     let verb = if with_data == 1 { "has" } else { "have" };
-    let failed = match lines.len() - with_data {
-        0 => String::new(),
-        failed => format!(", {failed} failed"),
-    };
+    let failed = unless_empty(lines.len() - with_data, |failed| format!(", {failed} failed"));
     document.push_headline(format!(
         "{with_data} of {} {verb} data, {} measured now{failed}",
         format_count(total, "revision", "revisions"),
@@ -188,10 +185,8 @@ pub(crate) fn backfill_columns() -> ColumnSet<BackfillLine> {
         words("revision", "revision") =>
             ReportCell::words(&line.revision.id).with_text(short_revision(&line.revision.id)),
         words("outcome", "outcome") => line.outcome.outcome_cell(),
-        figure("session", "session") => match line.session {
-            Some(number) => ReportCell::session(number),
-            None => ReportCell::words(""),
-        },
+        figure("session", "session") =>
+            line.session.map_or_else(|| ReportCell::words(""), ReportCell::session),
         figure("failures", "failed cases") =>
             ReportCell::from(line.failures).shown_if(line.failures > 0),
         label("subject", "subject").expendable(1) =>
@@ -213,9 +208,7 @@ pub fn report_bisection(
 ) -> Document {
     let mut document = Document::new("bisection");
     document.push_headline(bisection_headline(found));
-    if let Some(answer) = &found.answer
-        && !answer.parts.is_empty()
-    {
+    if let Some(answer) = found.answer.as_ref().filter(|answer| !answer.parts.is_empty()) {
         document.push_table(changes_table(found, &answer.parts));
     }
     document.extend(remaining_candidates(found));
@@ -269,17 +262,15 @@ fn bisection_headline(found: &BisectFindings) -> String {
 
 fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     let line = &found.bisection.line;
-    match answer.parts.as_slice() {
-        [part] if part.before + 1 < part.after => {
-            let count = format_count(part.after - part.before, "revision", "revisions");
-            let revisions = format!("one of {count} after {}", line[part.before].short());
-            effect_text(found, part, &revisions)
-        }
-        parts => {
-            let effect = |part: &BisectedChange| effect_text(found, part, line[part.after].short());
-            parts.iter().map(effect).collect::<Vec<_>>().join("; ")
-        }
+    if let [part] = &answer.parts[..]
+        && part.before + 1 < part.after
+    {
+        let count = format_count(part.after - part.before, "revision", "revisions");
+        let revisions = format!("one of {count} after {}", line[part.before].short());
+        return effect_text(found, part, &revisions);
     }
+    let effect = |part: &BisectedChange| effect_text(found, part, line[part.after].short());
+    answer.parts.iter().map(effect).collect::<Vec<_>>().join("; ")
 }
 
 /// Says what a revision did, as in `abc made it slower: +4.8% [+4.1, +5.5]`.
@@ -308,11 +299,11 @@ fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalE
         return format_change_interval(change);
     }
     let unit = found.metric.as_ref().map_or("", |metric| &metric.unit);
-    let levels = revisions.map(|revision| {
+    let level = |revision| {
         let level = median(&mut found.state.values_of_revision(revision)).unwrap_or(0.0);
         format_quantity(level, unit, Uncertainty::Unknown)
-    });
-    levels.join(" -> ")
+    };
+    revisions.map(level).join(" -> ")
 }
 
 /// Returns a word for the direction of the change, if the metric is known.
@@ -323,12 +314,8 @@ fn found_direction(found: &BisectFindings, change: &IntervalEstimate) -> &'stati
 /// Formats a change with its metric, as in `cpu_time +2.2% [-1.0, +5.4] (lower is better)`.
 fn metric_change(found: &BisectFindings, change: &IntervalEstimate) -> String {
     let size = change_text(found, found.ends(), change);
-    match &found.metric {
-        Some(metric) => {
-            format!("{} {size} ({})", metric.name, crate::figure::better_direction(metric.better))
-        }
-        None => size,
-    }
+    let Some(metric) = &found.metric else { return size };
+    format!("{} {size} ({})", metric.name, better_direction(metric.better))
 }
 
 fn remaining_text(found: &BisectFindings) -> String {
@@ -394,18 +381,16 @@ impl ChangeLine<'_> {
 }
 
 fn state_cell(confirmed: ChangeConfirmation) -> ReportCell {
-    let (state, emphasis) = match confirmed {
-        ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => {
-            ("refuted", TextEmphasis::Caution)
-        }
-        ChangeConfirmation::BenchmarkChanged => {
-            ("the benchmark itself changed", TextEmphasis::Caution)
-        }
-        ChangeConfirmation::NotFound => ("not confirmed", TextEmphasis::Caution),
+    let doubt = match confirmed {
+        ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => "refuted",
+        ChangeConfirmation::BenchmarkChanged => "the benchmark itself changed",
+        ChangeConfirmation::NotFound => "not confirmed",
         ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
-        | ChangeConfirmation::Hangs => ("confirmed", TextEmphasis::Strong),
+        | ChangeConfirmation::Hangs => {
+            return ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong);
+        }
     };
-    ReportCell::words(state).with_emphasis(emphasis)
+    ReportCell::words(doubt).with_emphasis(TextEmphasis::Caution)
 }
 
 /// Lists the revisions that may contain the change, unless the search has found a single revision.
@@ -440,11 +425,11 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
 /// differ, because the headline already states that.
 fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     let Some(EndsComparison::Differ(change)) = found.standing.ends else { return None };
+    let size = change_text(found, found.ends(), &change);
     Some(ReportBlock::Note(format!(
-        "{} as a whole: {}, {}. To confirm a change, the revision that made it and the one \
+        "{} as a whole: {size}, {}. To confirm a change, the revision that made it and the one \
          before are measured again.",
         found.bisection.range,
-        change_text(found, found.ends(), &change),
         found_direction(found, &change)
     )))
 }

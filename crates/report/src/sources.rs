@@ -6,10 +6,10 @@
 
 use crate::comparison::report_requested;
 use crate::document::Document;
-use crate::figure::format_number;
+use crate::figure::{format_number, unless_empty};
 use crate::output::OutputOptions;
 use crate::session::StudyChoice;
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::{ParameterValue, RunOrder, Session, StepFailure};
@@ -95,19 +95,19 @@ pub fn check_rows(
     findings: &AnalysisFindings,
     sources: &[LabelledSession<'_>],
 ) -> anyhow::Result<()> {
-    if findings.comparisons.iter().all(|found| found.rows.is_empty()) {
-        if let Some(unlike) = unlike_loads_text(sources) {
-            bail!("{unlike}");
-        }
-        if let Some(failed) = failed_side_text(&findings.failures) {
-            bail!("nothing was compared: {failed}");
-        }
-        bail!(
-            "nothing was compared: no case has results on both sides\nhint: '::REGEX' after each \
-             source pairs cases of different names"
-        );
+    if findings.comparisons.iter().any(|found| !found.rows.is_empty()) {
+        return Ok(());
     }
-    Ok(())
+    if let Some(unlike) = unlike_loads_text(sources) {
+        bail!("{unlike}");
+    }
+    if let Some(failed) = failed_side_text(&findings.failures) {
+        bail!("nothing was compared: {failed}");
+    }
+    bail!(
+        "nothing was compared: no case has results on both sides\nhint: '::REGEX' after each \
+         source pairs cases of different names"
+    );
 }
 
 /// Whether the session is a load test that searched for the best rate or concurrency (`max`).
@@ -124,10 +124,9 @@ fn is_search(session: &Session) -> bool {
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
 /// Returns `None` unless all sources are loads and some differ in kind.
 fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
-    let load_sessions =
-        sources.iter().map(|(label, session, _)| Some((label, session_paces(session)?)));
-    let load_sessions: Vec<(&String, LoadPaces)> = load_sessions.collect::<Option<_>>()?;
-    let (first, others) = load_sessions.split_first()?;
+    let loads = sources.iter().map(|(label, session, _)| Some((label, session_paces(session)?)));
+    let loads: Vec<(&String, LoadPaces)> = loads.collect::<Option<_>>()?;
+    let (first, others) = loads.split_first()?;
     let other = others.iter().find(|other| other.1 != first.1)?;
     let description =
         |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
@@ -194,10 +193,7 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     let first = relevant().next()?;
     let variant = first.variant.as_ref().map(|variant| format!("'{variant}' in "));
     let subject = format!("{}'{}'", variant.unwrap_or_default(), first.benchmark);
-    let others = match relevant().count() - 1 {
-        0 => String::new(),
-        count => format!(" (and {count} more)"),
-    };
+    let others = unless_empty(relevant().count() - 1, |count| format!(" (and {count} more)"));
     Some(format!("{subject} {}{others}\nhint: repeat it with: {}", first.cause, first.replay))
 }
 
@@ -205,11 +201,10 @@ fn compare_variants(
     session: &Session,
     settings: &AnalysisSettings,
 ) -> anyhow::Result<AnalysisFindings> {
-    if session.variants.len() < 2 {
-        bail!(
-            "there is only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
-            session.variants.first().map_or("none", |v| v.name.as_str())
-        );
-    }
+    ensure!(
+        session.variants.len() > 1,
+        "there is only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
+        session.variants.first().map_or("none", |v| v.name.as_str())
+    );
     Ok(analysis::analyze_session(session, settings))
 }

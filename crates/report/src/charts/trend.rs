@@ -6,7 +6,7 @@ use super::{metric_axis, verdict_mark};
 use crate::case_labels::distinct;
 use crate::changes::{SeriesChange, cause_text, series_changes, series_title};
 use crate::document::ReportChart;
-use crate::figure::format_moment;
+use crate::figure::{format_moment, unless_empty};
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::FactDifference;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -80,10 +80,7 @@ impl<'a> TrendDrawing<'a> {
         let trend = &self.series.trend;
         let metric = &self.series.key.metric;
         let values = trend.points.iter().map(|point| self.scale.to_shown(point.point.value));
-        let branch = match self.history.branch_name() {
-            "" => String::new(),
-            name => format!(" on {name}"),
-        };
+        let branch = unless_empty(self.history.branch_name(), |name| format!(" on {name}"));
         let (x, x_label) = match self.axis {
             TrendXAxis::Revision => (plot::TrendAxis::Revisions, format!("revision{branch}")),
             TrendXAxis::Time => (plot::TrendAxis::Time, format!("commit{branch} (UTC)")),
@@ -99,10 +96,7 @@ impl<'a> TrendDrawing<'a> {
             unit: self.scale.symbol.to_string(),
             machines: self.machines.iter().map(machine).map(str::to_owned).collect(),
             points: trend.points.iter().filter_map(|point| self.draw_point(point)).collect(),
-            levels: trend
-                .levels
-                .iter()
-                .filter(|level| level.is_claimed)
+            levels: (trend.levels.iter().filter(|level| level.is_claimed))
                 .flat_map(|level| self.draw_levels(level))
                 .collect(),
             changes: changes.iter().filter_map(|line| self.draw_change(line)).collect(),
@@ -137,11 +131,11 @@ impl<'a> TrendDrawing<'a> {
     /// Draws the points of the parent branch after the fork.
     fn draw_continuation(&self) -> Option<plot::PointSeries> {
         let name = self.history.target.clone()?;
-        let points = self.series.continuation.iter().filter_map(|point| {
+        let draw = |point: &TrendPoint| {
             let x = *self.coordinates.get(&point.position)?;
             Some(plot::ChartPoint::new(x, self.scale.to_shown(point.point.value)))
-        });
-        let points: Vec<_> = points.collect();
+        };
+        let points: Vec<_> = self.series.continuation.iter().filter_map(draw).collect();
         (!points.is_empty()).then_some(plot::PointSeries { name, points, colour: None })
     }
 
@@ -155,25 +149,23 @@ impl<'a> TrendDrawing<'a> {
         let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
             let is_measured_on =
                 |point: &&TrendPoint| machine.is_none_or(|number| number == point.machine);
-            let mut points = self.series.trend.points[level.first..=level.last]
-                .iter()
-                .filter(|point| point.is_searched())
-                .filter(is_measured_on);
+            let points = self.series.trend.points[level.first..=level.last].iter();
+            let mut points = points.filter(|point| point.is_searched()).filter(is_measured_on);
             let coordinate = |point: &TrendPoint| self.coordinates.get(&point.position).copied();
             let from = coordinate(points.next()?)?;
+            let value = value.map(|stored| self.scale.to_shown(stored));
             Some(plot::TrendLevel {
                 from,
                 to: points.next_back().and_then(coordinate).unwrap_or(from),
                 machine: machine.and_then(|number| self.machine_index(number)),
-                value: self.scale.to_shown(value.value),
-                low: Some(self.scale.to_shown(value.low)),
-                high: Some(self.scale.to_shown(value.high)),
+                value: value.value,
+                low: Some(value.low),
+                high: Some(value.high),
             })
         };
-        let machine_levels = level.by_machine.iter();
-        let mut levels: Vec<_> = machine_levels
-            .filter_map(|(number, value)| level_segment(Some(*number), value))
-            .collect();
+        let of_machine =
+            |(number, value): &(u32, IntervalEstimate)| level_segment(Some(*number), value);
+        let mut levels: Vec<_> = level.by_machine.iter().filter_map(of_machine).collect();
         if levels.is_empty() {
             levels.extend(level_segment(None, &level.value));
         }
@@ -187,10 +179,7 @@ impl<'a> TrendDrawing<'a> {
             self.coordinates.get(&position).copied()
         };
         Some(plot::TrendChange {
-            name: match change.number {
-                0 => String::new(),
-                number => number.to_string(),
-            },
+            name: unless_empty(change.number, |number| number.to_string()),
             before: coordinate(&change.before)?,
             after: coordinate(&change.after)?,
             state: match change.state {
