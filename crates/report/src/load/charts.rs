@@ -41,16 +41,14 @@ fn line_chart(
 ) -> Option<ReportChart> {
     let series: Vec<plot::PointSeries> =
         series.into_iter().filter(|series| !series.points.is_empty()).collect();
-    let is_drawn = !series.is_empty();
-    is_drawn.then(|| {
+    (!series.is_empty()).then(|| {
         let picture = plot::AnyChart::Line(plot::LineChart {
             title: title.to_owned(),
             subtitle: Some(subtitle).filter(|text| !text.is_empty()),
             x,
             y,
             series,
-            observations: Vec::new(),
-            curves: 0,
+            ..plot::LineChart::default()
         });
         ReportChart::new(title, picture)
     })
@@ -126,10 +124,9 @@ fn stretch_series(
     stretches: &[TimelineStretch],
     point: impl Fn(&TimelineStretch) -> Option<f64>,
 ) -> plot::PointSeries {
-    let points = stretches
-        .iter()
-        .filter_map(|interval| Some(plot::ChartPoint::new(interval.at_s, point(interval)?)));
-    point_series(name, points)
+    let drawn =
+        |stretch: &TimelineStretch| Some(plot::ChartPoint::new(stretch.at_s, point(stretch)?));
+    point_series(name, stretches.iter().filter_map(drawn))
 }
 
 fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
@@ -192,28 +189,21 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
 }
 
 fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
-    let curve = |name: String, times: &QuantityFindings| {
-        point_series(
-            name,
-            times
-                .curve
-                .iter()
-                .map(|(percent, ns)| plot::ChartPoint::new(*percent, *ns as f64 / NS_PER_MS)),
-        )
+    let curve = |name: &str, detail: &str, times: &QuantityFindings| {
+        let points = times.curve.iter();
+        let points =
+            points.map(|(percent, ns)| plot::ChartPoint::new(*percent, *ns as f64 / NS_PER_MS));
+        point_series(format!("{name}, {detail}"), points)
     };
     let series = match loads {
-        [load] => load
-            .times
-            .iter()
+        [load] => (load.times.iter())
             .filter(|times| !HIDDEN_QUANTITIES.contains(&times.quantity))
-            .map(|times| curve(format!("{}, {}", times.quantity.name(), times.group.name()), times))
+            .map(|times| curve(times.quantity.name(), times.group.name(), times))
             .collect(),
-        _ => loads
-            .iter()
+        _ => (loads.iter())
             .filter_map(|load| {
                 let principal = load.times.first()?;
-                let name = format!("{}, {}", load_name(load), principal.quantity.name());
-                Some(curve(name, principal))
+                Some(curve(&load_name(load), principal.quantity.name(), principal))
             })
             .collect(),
     };

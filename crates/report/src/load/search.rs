@@ -43,8 +43,8 @@ pub fn report_search(
     for series in tried {
         add_rates(series, &mut document);
     }
-    document
-        .push(ReportBlock::appendix("Every load", vec![ReportBlock::Table(summary_table(loads))]));
+    let every_load = vec![ReportBlock::Table(summary_table(loads))];
+    document.push(ReportBlock::appendix("Every load", every_load));
     document.push_charts(levels.iter().flat_map(levels_charts));
     document.attach_data("scaling", levels.iter().map(levels_data).collect());
     document.attach_data("load_findings", loads.iter().map(findings_data).collect());
@@ -62,10 +62,9 @@ fn levels_headline(levels: &ConcurrencySeries) -> String {
 }
 
 fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let noise =
-        levels.scaling.as_ref().and_then(|scaling| noise_warning(&levels.label, scaling, "loads"));
-    warnings.extend(noise);
+    let scaling = levels.scaling.as_ref();
+    let noise = scaling.and_then(|scaling| noise_warning(&levels.label, scaling, "loads"));
+    let mut warnings: Vec<String> = noise.into_iter().collect();
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (errors, attempts) = spoilt.failed;
         warnings.push(format!(
@@ -75,9 +74,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
             format_failed(errors, attempts)
         ));
     }
-    let bound: Vec<&LevelVisits> =
-        levels.passes.iter().filter(|pass| pass.is_generator_bound).collect();
-    if let Some(first) = bound.first() {
+    if let Some(first) = levels.passes.iter().find(|pass| pass.is_generator_bound) {
         warnings.push(format!(
             "{}: at {} or more requests in flight, the generator, not the server, was the limit (one of \
              its threads was busy for {} of the time): the server may be able to do more. More \
@@ -112,14 +109,17 @@ struct LevelRow<'a> {
 }
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
-    let standings = levels.scaling.as_ref().map(|scaling| &scaling.answer.standings[..]);
+    let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
     let rows = levels.passes.iter().map(|pass| {
         let is_same_level = |state: &&LevelState| state.concurrency == pass.concurrency;
-        LevelRow { pass, standing: standings.unwrap_or_default().iter().find(is_same_level) }
+        LevelRow {
+            pass,
+            standing: answer.and_then(|answer| answer.standings.iter().find(is_same_level)),
+        }
     });
     let rows: Vec<LevelRow<'_>> = rows.collect();
-    let knee = levels.scaling.as_ref().map(|scaling| *scaling.answer.at_knee());
-    level_columns(&levels.label, knee.map(|knee| knee.concurrency)).build_table("levels", &rows)
+    let knee = answer.map(|answer| answer.at_knee().concurrency);
+    level_columns(&levels.label, knee).build_table("levels", &rows)
 }
 
 /// The sort keys of the level tables.
@@ -142,7 +142,11 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
         figure("effective_concurrency", "in flight").expendable(3) =>
             ReportCell::shown_figure(row.pass.effective, |effective| format!("{effective:.1}")),
         figure("errors", "failed") => row.pass.failed.0,
-        figure("generator_busy", "generator").expendable(1) => busy_cell(row.pass),
+        // A mark says that the generator may have limited the load.
+        figure("generator_busy", "generator").expendable(1) => {
+            let mark = if row.pass.is_generator_bound { " !" } else { "" };
+            ReportCell::shown_figure(row.pass.busiest, |busy| format!("{}{mark}", format_share(busy)))
+        },
     }
 }
 
@@ -150,13 +154,6 @@ fn throughput_cell(row: &LevelRow<'_>) -> ReportCell {
     let per_s = row.pass.throughput_per_s;
     let text = row.standing.map(format_throughput_error);
     ReportCell::from(per_s).with_text(text.unwrap_or_else(|| format_rate(per_s)))
-}
-
-/// Builds the cell that shows how busy the busiest thread of the generator was. A mark says that
-/// the generator may have limited the load.
-fn busy_cell(pass: &LevelVisits) -> ReportCell {
-    let mark = if pass.is_generator_bound { " !" } else { "" };
-    ReportCell::shown_figure(pass.busiest, |busy| format!("{}{mark}", format_share(busy)))
 }
 
 fn levels_data(levels: &ConcurrencySeries) -> Value {
@@ -176,27 +173,25 @@ fn add_rates(rates: &RateSeries, document: &mut Document) {
     document.push_table(rate_columns(&rates.label).build_table("rates", &rates.tries));
     document.push_note(KEPT_NOTE);
     document.push_charts(rates_chart(rates));
-    document.attach_data(
-        "highest_rate",
-        match rates.refused_at {
-            None => json!({
-                "load": rates.label, "kept": rates.answer.kept, "missed": rates.answer.missed,
-                "is_disturbed": rates.is_disturbed,
-            }),
-            Some(rate) => json!({
-                "load": rates.label, "kept": null, "missed": null,
-                "refused_at": rate, "kept_at_least": rates.answer.kept,
-            }),
-        },
-    );
+    let RateSeries { label, answer, is_disturbed, refused_at, .. } = rates;
+    let data = match refused_at {
+        None => json!({
+            "load": label, "kept": answer.kept, "missed": answer.missed,
+            "is_disturbed": is_disturbed,
+        }),
+        Some(rate) => json!({
+            "load": label, "kept": null, "missed": null,
+            "refused_at": rate, "kept_at_least": answer.kept,
+        }),
+    };
+    document.attach_data("highest_rate", data);
 }
 
 fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let kept = rates.answer.kept;
-        let kept_note =
-            kept.map_or(String::new(), |kept| format!("; it keeps at least {}", format_rate(kept)));
+        let kept = rates.answer.kept.map(format_rate);
+        let kept_note = kept.map_or(String::new(), |kept| format!("; it keeps at least {kept}"));
         return format!(
             "{label}: the highest rate is unknown: in every try of {}, the generator, not the \
              server, was late{kept_note}. More --threads help if there are processors for them; \
@@ -274,11 +269,10 @@ fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
 
 /// Draws the charts of the levels tried on one address.
 fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
-    let throughput = levels
-        .scaling
-        .as_ref()
-        .map(|scaling| throughput_chart(&levels.label, scaling, "successful requests per second"));
-    [throughput, percentiles_chart(levels)].into_iter().flatten().collect()
+    let y = "successful requests per second";
+    let scaling = levels.scaling.iter();
+    let throughput = scaling.map(|scaling| throughput_chart(&levels.label, scaling, y));
+    throughput.chain(percentiles_chart(levels)).collect()
 }
 
 fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
@@ -292,8 +286,7 @@ fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
         x: plot::ChartAxis::log2("concurrency"),
         y: plot::ChartAxis::log10("service time of successful requests, ms"),
         series,
-        observations: Vec::new(),
-        curves: 0,
+        ..plot::LineChart::default()
     });
     Some(ReportChart::new(title, picture))
 }

@@ -7,13 +7,12 @@
 use crate::document::{Fact, ReportBlock, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
-    format_number, format_quantity, format_rate, format_reported_time, format_share,
+    format_number, format_quantity, format_rate, format_reported_time, format_share, unless_empty,
 };
 use crate::table::{
     ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
     column_set,
 };
-use serde_json::Value;
 use speedwell_analysis::load::{
     LoadFindings, PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, RequestsInFlight,
     TimeRefusal, TimedQuantity,
@@ -97,10 +96,10 @@ fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable 
     let (codes, interim) = (counts.codes(), counts.interim_codes());
     let total = codes.total();
     let row = |(code, count): (u16, u64)| CountRow::new(code, "response", count, total);
-    let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).collect();
     let interim_row =
         |(code, count): (u16, u64)| CountRow::new(code, "before the response", count, total);
-    rows.extend(interim.nonzero_counts().map(interim_row));
+    let interim = interim.nonzero_counts().map(interim_row);
+    let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).chain(interim).collect();
     if codes.count_outside() > 0 {
         rows.push(CountRow::new("other", "not of three digits", codes.count_outside(), total));
     }
@@ -221,11 +220,9 @@ fn percentile_row(
         let time = times.and_then(|times| times.percentile(ppm));
         let mut cell = ReportCell::reported_time(time);
         match time {
-            Some(ReportedTime::Time(known)) if known.is_lower_bound => {
-                lower_bounds.push(Value::from(*key))
-            }
+            Some(ReportedTime::Time(known)) if known.is_lower_bound => lower_bounds.push(*key),
             Some(ReportedTime::Refused(refusal)) => {
-                refused.push(Value::from(*key));
+                refused.push(*key);
                 cell.text.push_str(&footnotes.footnote_mark(refusal_reason(refusal)));
             }
             _ => {}
@@ -233,10 +230,7 @@ fn percentile_row(
         cells.push(cell);
     }
     let response = columns[0].and_then(|times| times.percentile(ppm));
-    cells.push(ReportCell {
-        value: response.and_then(ReportedTime::low_ns).map(|ns| Value::from(ns).into()),
-        ..ReportCell::default()
-    });
+    cells.push(response.and_then(ReportedTime::low_ns).map(ReportCell::value).into());
     cells.extend([lower_bounds, refused].map(ReportCell::value));
     ReportRow::Cells(cells)
 }
@@ -247,14 +241,7 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
     let mut rows: Vec<&QuantityFindings> = load.times.iter().collect();
     let order = |time: TimedQuantity| TimedQuantity::ALL.iter().position(|other| *other == time);
     rows.sort_by_key(|times| order(times.quantity));
-    ReportTable {
-        caption: vec!["times of connections and requests:".to_owned()],
-        ..time_columns(name).build_table("times", &rows)
-    }
-}
-
-fn time_columns<'a>(name: String) -> ColumnSet<&'a QuantityFindings> {
-    column_set! { times: &'a QuantityFindings;
+    let columns = column_set! { times: &QuantityFindings;
         machine("load") => &name,
         label("quantity", "") => {
             let time = TIMES.iter().find(|time| (time.0, time.1) == (times.quantity, times.group));
@@ -268,6 +255,10 @@ fn time_columns<'a>(name: String) -> ColumnSet<&'a QuantityFindings> {
         figure("deviation_ns", "sd") => spread_cell(times, times.deviation_ns, false),
         figure("median_ns", "median") => ReportCell::reported_time(times.percentile(500_000)),
         figure("max_ns", "max") => ReportCell::reported_time(times.percentile(1_000_000)),
+    };
+    ReportTable {
+        caption: vec!["times of connections and requests:".to_owned()],
+        ..columns.build_table("times", &rows)
     }
 }
 
@@ -295,21 +286,16 @@ pub fn main_times(load: &LoadFindings<'_>) -> Option<ReportTable> {
         (TimedQuantity::Service, RequestGroup::Ok, "service time"),
     ];
     let times = |(quantity, group, name)| load.times_of(quantity, group).map(|times| (name, times));
-    let rows: Vec<NamedTimes<'_>> = quantities.into_iter().filter_map(times).collect();
-    (!rows.is_empty()).then(|| main_time_columns().build_table("main_times", &rows))
-}
-
-type NamedTimes<'a> = (&'static str, &'a QuantityFindings);
-
-fn main_time_columns<'a>() -> ColumnSet<NamedTimes<'a>> {
-    column_set! { row: NamedTimes<'a>;
+    let rows: Vec<(&str, &QuantityFindings)> = quantities.into_iter().filter_map(times).collect();
+    let columns = column_set! { row: (&str, &QuantityFindings);
         label("time", "").for_people() => row.0,
         figure("p50", "p50").for_people() => ReportCell::reported_time(row.1.percentile(500_000)),
         figure("p90", "p90").for_people().expendable(3) =>
             ReportCell::reported_time(row.1.percentile(900_000)),
         figure("p99", "p99").for_people() => ReportCell::reported_time(row.1.percentile(990_000)),
         figure("max", "max").for_people() => ReportCell::reported_time(row.1.percentile(1_000_000)),
-    }
+    };
+    (!rows.is_empty()).then(|| columns.build_table("main_times", &rows))
 }
 
 /// Lists the main times of a single load, and the outcomes of its requests.
@@ -403,11 +389,10 @@ fn load_line(requested: &LoadFacts) -> String {
     let pace = match &requested.pace {
         PaceFacts::Closed { concurrency, think_ns, thinks_at_random, .. } => {
             let clients = format_count(*concurrency as usize, "client", "clients");
-            let pause = match (think_ns, thinks_at_random) {
-                (0, _) => String::new(),
-                (ns, false) => format!(" and pause for {}", format_length(*ns)),
-                (ns, true) => format!(" and pause for {} on average", format_length(*ns)),
-            };
+            let average = if *thinks_at_random { " on average" } else { "" };
+            let pause = unless_empty(*think_ns, |ns| {
+                format!(" and pause for {}{average}", format_length(ns))
+            });
             format!("{clients} that wait for their responses{pause}")
         }
         PaceFacts::Open { stages, is_poisson, .. } => {
@@ -421,10 +406,9 @@ fn load_line(requested: &LoadFacts) -> String {
         requested.time_ns.map(|ns| format!("for {}", format_length(ns))),
     ];
     let ends: Vec<String> = ends.into_iter().flatten().collect();
-    let drain = match requested.drain_ns {
-        0 => String::new(),
-        ns => format!("; waits for responses up to {} after the end", format_length(ns)),
-    };
+    let drain = unless_empty(requested.drain_ns, |ns| {
+        format!("; waits for responses up to {} after the end", format_length(ns))
+    });
     let separator = if ends.is_empty() { "" } else { "; " };
     format!("{pace}{separator}{}{drain}", ends.join(", at most "))
 }
@@ -441,11 +425,9 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let kind_text = |kind: &speedwell_model::load::measurement::KindFacts| {
-                format!("{} {} {}", kind.weight, kind.method, kind.path)
-            };
-            let kinds: Vec<String> = kinds.iter().map(kind_text).collect();
-            format!("{} ({})", run.url, kinds.join(", "))
+            let kinds = kinds.iter();
+            let kinds = kinds.map(|kind| format!("{} {} {}", kind.weight, kind.method, kind.path));
+            format!("{} ({})", run.url, kinds.collect::<Vec<_>>().join(", "))
         }
     };
     let streams = match requested.streams_per_connection {
@@ -477,35 +459,26 @@ fn process_fact(run: &LoadRun) -> Option<Fact> {
         format!("; {} of a processor", format_share(busy))
     });
     let died = server.died.as_ref().map(|died| format!("; it {died}"));
-    Some(new_fact(
-        "started with",
-        format!(
-            "{} (ready after {}{}{})",
-            server.command,
-            format_length(server.ready_ns),
-            cpu.unwrap_or_default(),
-            died.unwrap_or_default()
-        ),
-    ))
+    let [cpu, died] = [cpu, died].map(Option::unwrap_or_default);
+    let (command, ready) = (&server.command, format_length(server.ready_ns));
+    Some(new_fact("started with", format!("{command} (ready after {ready}{cpu}{died})")))
 }
 
 /// Accounts for every request, as in `100 attempted = 98 ok + 2 timeout.total: balanced`.
 fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
-    let parts: Vec<String> =
-        parts.map(|row| format!("{} {}", format_number(row.count as f64, 0), row.name)).collect();
-    let sum = if parts.is_empty() { "0".to_owned() } else { parts.join(" + ") };
+    let parts = parts.map(|row| format!("{} {}", format_number(row.count as f64, 0), row.name));
+    let sum = parts.reduce(|sum, part| format!("{sum} + {part}")).unwrap_or("0".to_owned());
     let state = if load.balance.is_ok() { "balanced" } else { "NOT BALANCED" };
     format!("{} attempted = {sum}: {state}", format_number(counts.attempts() as f64, 0))
 }
 
 fn connections_text(load: &LoadFindings<'_>) -> String {
     let connections = &load.run.measured.totals.outcomes.connections;
-    let failed = match connections.failed {
-        0 => String::new(),
-        failed => format!(", {} failed", format_number(failed as f64, 0)),
-    };
+    let failed = unless_empty(connections.failed, |failed| {
+        format!(", {} failed", format_number(failed as f64, 0))
+    });
     let per_connection = load.per_connection.map(|(fewest, most)| {
         if fewest == most {
             format!("; {} on each", format_requests(most))
@@ -514,10 +487,9 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
         }
     });
     let warmup = &load.run.measured.warmup.outcomes.connections;
-    let in_warmup = match warmup.opened {
-        0 => String::new(),
-        in_warmup => format!(" after {} in the warm-up", format_number(in_warmup as f64, 0)),
-    };
+    let in_warmup = unless_empty(warmup.opened, |opened| {
+        format!(" after {} in the warm-up", format_number(opened as f64, 0))
+    });
     format!(
         "{} opened{in_warmup}{failed}, at most {} at once; {} on reused connections{}",
         format_number(connections.opened as f64, 0),
@@ -530,44 +502,30 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
 fn in_flight_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     let in_flight = format_in_flight(&load.concurrency)?;
     let requested = load.concurrency.requested.map_or("", |_| " requested");
-    Some(new_fact(
-        "in flight",
-        format!("{in_flight}{requested} on average (rate times mean service time)"),
-    ))
+    let text = format!("{in_flight}{requested} on average (rate times mean service time)");
+    Some(new_fact("in flight", text))
 }
 
 fn schedule_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     let verdict = load.open?;
-    Some(new_fact(
-        "schedule",
-        format!(
-            "{}; the generator itself was late by {} (p99; limit {})",
-            format_achieved(&verdict),
-            format_ns(verdict.own_lag_p99_ns as f64, false),
-            format_ns(verdict.own_lag_limit_ns as f64, false)
-        ),
-    ))
+    let [late, limit] =
+        [verdict.own_lag_p99_ns, verdict.own_lag_limit_ns].map(|ns| format_ns(ns as f64, false));
+    let lag = format!("the generator itself was late by {late} (p99; limit {limit})");
+    Some(new_fact("schedule", format!("{}; {lag}", format_achieved(&verdict))))
 }
 
 fn generator_text(load: &LoadFindings<'_>) -> String {
     let generator = &load.generator;
-    let calls = generator
-        .system_calls_per_request
-        .map(|calls| format!("; {calls:.1} system calls per request"));
-    let cpu = generator
-        .cpu_ns_per_request
-        .map(|ns| format!("; {} of processor time per request", format_ns(ns, false)));
-    let late = match generator.late_by_ns {
-        0 => String::new(),
-        ns => format!("; response timestamps may be late by up to {}", format_ns(ns as f64, false)),
-    };
-    format!(
-        "{}, busy for {}{}{}{late}",
-        format_count(generator.threads, "thread", "threads"),
-        format_share(generator.busiest),
-        calls.unwrap_or_default(),
-        cpu.unwrap_or_default()
-    )
+    let calls = generator.system_calls_per_request;
+    let calls = calls.map(|calls| format!("; {calls:.1} system calls per request"));
+    let cpu = generator.cpu_ns_per_request.map(|ns| format_ns(ns, false));
+    let cpu = cpu.map(|time| format!("; {time} of processor time per request"));
+    let [calls, cpu] = [calls, cpu].map(Option::unwrap_or_default);
+    let late = unless_empty(generator.late_by_ns, |ns| {
+        format!("; response timestamps may be late by up to {}", format_ns(ns as f64, false))
+    });
+    let threads = format_count(generator.threads, "thread", "threads");
+    format!("{threads}, busy for {}{calls}{cpu}{late}", format_share(generator.busiest))
 }
 
 /// Names the machines that sent the load, with the number of requests that each machine attempted.
@@ -579,18 +537,11 @@ fn machines_fact(run: &LoadRun) -> Option<Fact> {
             Some(ns) => format!(", began {} later", format_ns(ns as f64, false)),
             None => String::new(),
         };
-        let connect = part.connect_ns.map(|ns| {
-            let time = format_ns(ns as f64, false);
-            format!(", connects in {time}")
-        });
-        let lost = part.lost.as_ref().map(|_| ", lost");
-        format!(
-            "{} {}{}{}{began}",
-            part.machine,
-            format_requests(part.attempted),
-            lost.unwrap_or_default(),
-            connect.unwrap_or_default()
-        )
+        let connect = part.connect_ns.map(|ns| format_ns(ns as f64, false));
+        let connect = connect.map(|time| format!(", connects in {time}")).unwrap_or_default();
+        let lost = if part.lost.is_some() { ", lost" } else { "" };
+        let requests = format_requests(part.attempted);
+        format!("{} {requests}{lost}{connect}{began}", part.machine)
     };
     let parts: Vec<String> = run.parts.iter().map(part_text).collect();
     (!parts.is_empty()).then(|| new_fact("machines", parts.join("; ")))
@@ -598,18 +549,9 @@ fn machines_fact(run: &LoadRun) -> Option<Fact> {
 
 fn warmup_fact(run: &LoadRun) -> Option<Fact> {
     let counts = &run.measured.warmup.outcomes;
-    let failed = match counts.all_errors() {
-        0 => String::new(),
-        errors => format!(", {errors} of them failed"),
-    };
-    (counts.attempts() > 0).then(|| {
-        new_fact(
-            "warm-up",
-            format!(
-                "{} in {}{failed}; excluded from all other figures",
-                format_requests(counts.attempts()),
-                format_length(run.requested.warmup_ns)
-            ),
-        )
-    })
+    let failed = unless_empty(counts.all_errors(), |errors| format!(", {errors} of them failed"));
+    let requests = format_requests(counts.attempts());
+    let length = format_length(run.requested.warmup_ns);
+    let text = format!("{requests} in {length}{failed}; excluded from all other figures");
+    (counts.attempts() > 0).then(|| new_fact("warm-up", text))
 }
