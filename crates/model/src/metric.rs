@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The direction in which a metric improves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricDirection {
     /// More is better: throughput.
@@ -16,7 +16,7 @@ pub enum MetricDirection {
 }
 
 /// A named quantity. Harnesses declare metrics; there is no central list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Metric {
     /// The name used by `--metric`: `throughput`, `latency_p99`.
     pub name: String,
@@ -119,7 +119,7 @@ impl IntervalEstimate {
         self.low >= low && self.high <= high
     }
 
-    /// Applies `convert`, which keeps the order of figures, to the estimate and both ends.
+    /// Applies `convert` to the estimate and to each end.
     pub fn map(&self, convert: impl Fn(f64) -> f64) -> IntervalEstimate {
         let [value, low, high] = [self.value, self.low, self.high].map(convert);
         IntervalEstimate { value, low, high }

@@ -109,6 +109,11 @@ impl FigureScale {
         }
     }
 
+    /// Formats `stored` with its unit and the digits that its uncertainty supports.
+    pub fn format_rounded(&self, stored: f64, uncertainty: Uncertainty) -> String {
+        self.format_full(stored, self.rounding_place(stored, uncertainty))
+    }
+
     /// Formats an estimate with its interval, rounded at `place`: `231 ns [228, 236]`. An empty
     /// interval is omitted.
     pub fn format_estimate(&self, estimate: &IntervalEstimate, place: i32) -> String {
@@ -128,8 +133,7 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
     // Round the figure before choosing its unit, so that 999.99 µs becomes 1.00 ms.
     let shown = round_figure(scale.to_shown(stored), scale.rounding_place(stored, uncertainty));
     let rounded = shown * scale.stored_per_shown;
-    let scale = fit_scale(rounded);
-    scale.format_full(rounded, scale.rounding_place(rounded, uncertainty))
+    fit_scale(rounded).format_rounded(rounded, uncertainty)
 }
 
 /// Formats a rate of unknown uncertainty: `4,000/s`.

@@ -20,8 +20,9 @@ mod trend;
 pub use runs::{VariantLane, draw_bars, draw_every_run, draw_findings, draw_study};
 pub use trend::{TrendXAxis, draw_trend};
 
-use crate::case_labels::{CaseLabels, LabelLine};
-use crate::figure::{better_direction, name_in_unit};
+use crate::case_labels::{CaseLabels, LabelLine, distinct};
+use crate::document::ReportChart;
+use crate::figure::{better_direction, format_setting, name_in_unit};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::anyhow;
 use indexmap::IndexMap;
@@ -122,14 +123,38 @@ pub fn threshold_band(comparison: &CandidateComparison) -> Option<(f64, f64)> {
 
 /// Returns one case of a forest chart, in percent. Returns `None` if the change is unknown.
 pub fn forest_row(row: &CaseComparison, label: String) -> Option<plot::ForestRow> {
-    let change = row.change?;
-    Some(plot::ForestRow {
-        label,
-        estimate: change.value * 100.0,
-        low: change.low * 100.0,
-        high: change.high * 100.0,
-        mark: verdict_mark(row.verdict),
-    })
+    Some(change_row(label, row.change?, verdict_mark(row.verdict)))
+}
+
+/// Returns a change as a row of a forest chart, in percent.
+pub fn change_row(
+    label: String,
+    change: IntervalEstimate,
+    mark: plot::VerdictMark,
+) -> plot::ForestRow {
+    let IntervalEstimate { value: estimate, low, high } = change.map(|share| share * 100.0);
+    plot::ForestRow { label, estimate, low, high, mark }
+}
+
+/// Draws changes of a comparison. The tables and the gallery of a page show the same data.
+pub fn forest_chart(
+    comparison: &CandidateComparison,
+    title: String,
+    subtitle: Option<String>,
+    rows: Vec<plot::ForestRow>,
+) -> ReportChart {
+    let confidence = format_setting(comparison.confidence);
+    let better = better_direction(comparison.metric.better);
+    let picture = plot::AnyChart::Forest(plot::ForestChart {
+        title: title.clone(),
+        subtitle,
+        x_label: format!("change in % with {confidence} interval ({better})"),
+        percent: true,
+        reference: 0.0,
+        band: threshold_band(comparison),
+        rows,
+    });
+    ReportChart { title, picture, shown_elsewhere: true }
 }
 
 fn verdict_mark(verdict: Verdict) -> plot::VerdictMark {
@@ -169,20 +194,9 @@ pub struct CaseCategory<'a> {
     pub variants: Vec<&'a CaseSummary>,
 }
 
-/// Returns the metrics of summaries, without duplicates.
-pub fn distinct_metrics(summaries: &[CaseSummary]) -> Vec<&Metric> {
-    let mut metrics: Vec<&Metric> = Vec::new();
-    for summary in summaries {
-        if !metrics.contains(&&summary.metric) {
-            metrics.push(&summary.metric);
-        }
-    }
-    metrics
-}
-
 /// Creates one panel per metric.
 pub fn metric_panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<MetricPanel<'_>> {
-    let metrics = distinct_metrics(summaries).into_iter();
+    let metrics = distinct(summaries.iter().map(|summary| &summary.metric)).into_iter();
     metrics.map(|metric| metric_panel(metric, summaries, unit)).collect()
 }
 
@@ -226,12 +240,10 @@ impl ComparedSides {
                 let exact_value = |value| IntervalEstimate { value, low: value, high: value };
                 let with_change = |change: IntervalEstimate| IntervalEstimate {
                     value: candidate,
-                    low: baseline * (1.0 + change.low),
-                    high: baseline * (1.0 + change.high),
+                    ..change.map(|share| baseline * (1.0 + share))
                 };
                 let candidate = row.change.map_or(exact_value(candidate), with_change);
-                let baseline = sides.entry(key(&comparison.baseline));
-                baseline.or_insert(exact_value(row.baseline.location));
+                sides.entry(key(&comparison.baseline)).or_insert(exact_value(baseline));
                 sides.entry(key(&comparison.candidate)).or_insert(candidate);
             }
         }

@@ -4,18 +4,18 @@
 
 use crate::case_labels::distinct;
 use crate::charts::{
-    CaseCategory, ChartKind, ComparedSides, MAX_DRAWN_RUNS, MetricPanel, count_runs, forest_row,
-    label_cases, metric_axis, metric_panels, not_a_trend, point_series, threshold_band,
+    CaseCategory, ChartKind, ComparedSides, MAX_DRAWN_RUNS, MetricPanel, count_runs, forest_chart,
+    forest_row, label_cases, metric_axis, metric_panels, not_a_trend, point_series,
 };
 use crate::comparison::shows_commands;
 use crate::document::ReportChart;
-use crate::figure::{better_direction, format_setting};
+use crate::figure::better_direction;
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::bail;
 use speedwell_analysis::{
     AnalysisFindings, CandidateComparison, CaseSummary, ParameterStudy, StudyPoint,
 };
-use speedwell_model::{Metric, ParameterValue, RunValue};
+use speedwell_model::{IntervalEstimate, Metric, ParameterValue, RunValue};
 use speedwell_plot as plot;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub fn draw_findings(
             charts.extend(draw_boxes(findings, unit));
         }
         // The change of a single pair is one row, which says less than the values of both sides.
-        if shows_commands(findings) && is_single_case(findings) {
+        let is_single_case = findings.comparisons.iter().all(|found| found.rows.len() < 2);
+        if shows_commands(findings) && is_single_case {
             charts.rotate_left(changes);
         }
         return Ok(charts);
@@ -97,11 +98,6 @@ fn name_plainly(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
     Cow::Owned(named)
 }
 
-/// Whether every comparison has at most one case.
-fn is_single_case(findings: &AnalysisFindings) -> bool {
-    findings.comparisons.iter().all(|comparison| comparison.rows.len() < 2)
-}
-
 /// Draws a forest chart for each comparison that has a change to show.
 fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
     let has_change =
@@ -118,27 +114,10 @@ fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
         let name = if is_snippet { row.case.name_under(&comparison.candidate) } else { label };
         forest_row(row, name)
     };
-    let rows = names.into_iter().filter_map(name_row);
-    let metric = &comparison.metric;
-    let title =
-        format!("{}: {} against {}", metric.name, comparison.candidate, comparison.baseline);
-    let confidence = format_setting(comparison.confidence);
-    ReportChart {
-        picture: plot::AnyChart::Forest(plot::ForestChart {
-            title: title.clone(),
-            subtitle: Some(shared).filter(|shared| !shared.is_empty()),
-            x_label: format!(
-                "change in % with {confidence} interval ({})",
-                better_direction(metric.better)
-            ),
-            percent: true,
-            reference: 0.0,
-            band: threshold_band(comparison),
-            rows: rows.collect(),
-        }),
-        title,
-        shown_elsewhere: true,
-    }
+    let rows = names.into_iter().filter_map(name_row).collect();
+    let CandidateComparison { metric, baseline, candidate, .. } = comparison;
+    let title = format!("{}: {candidate} against {baseline}", metric.name);
+    forest_chart(comparison, title, Some(shared).filter(|shared| !shared.is_empty()), rows)
 }
 
 /// Draws a box chart per metric. Several cases of a comparison may differ by orders of magnitude.
@@ -204,16 +183,9 @@ fn box_chart(
     categories: Vec<plot::BoxCategory>,
 ) -> ReportChart {
     let title = format!("{}, every run", panel.metric.name);
-    ReportChart {
-        picture: plot::AnyChart::Box(plot::BoxChart {
-            title: title.clone(),
-            subtitle: panel.subtitle(),
-            value_axis,
-            categories,
-        }),
-        title,
-        shown_elsewhere: true,
-    }
+    let subtitle = panel.subtitle();
+    let chart = plot::BoxChart { title: title.clone(), subtitle, value_axis, categories };
+    ReportChart { title, picture: plot::AnyChart::Box(chart), shown_elsewhere: true }
 }
 
 /// Draws a bar chart per metric. The bars show medians with their intervals, or the sides of a
@@ -281,7 +253,7 @@ fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<R
 /// [`draw_histograms`].
 fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
-        let point = |run: &speedwell_model::RunValue| {
+        let point = |run: &RunValue| {
             plot::ChartPoint::new(f64::from(run.slot), panel.scale.to_shown(run.value))
         };
         let series = |name: &str, summary: Option<&&CaseSummary>| {
@@ -581,12 +553,14 @@ impl<'a> StudyDrawing<'a> {
         x.unwrap_or(f64::NAN)
     }
 
+    fn shown_mean(&self, point: &StudyPoint) -> IntervalEstimate {
+        point.mean.map(|stored| self.scale.to_shown(stored))
+    }
+
     fn bar_categories(&self) -> Vec<plot::BarCategory> {
-        let bar = |point: &StudyPoint| plot::ChartBar {
-            name: point.line.clone(),
-            value: self.scale.to_shown(point.mean.value),
-            low: Some(self.scale.to_shown(point.mean.low)),
-            high: Some(self.scale.to_shown(point.mean.high)),
+        let bar = |point: &StudyPoint| {
+            let IntervalEstimate { value, low, high } = self.shown_mean(point);
+            plot::ChartBar { name: point.line.clone(), value, low: Some(low), high: Some(high) }
         };
         let category = |x_value: &&ParameterValue| plot::BarCategory {
             label: format!("{}={x_value}", self.study.x_axis),
@@ -602,9 +576,8 @@ impl<'a> StudyDrawing<'a> {
 
     fn line_series(&self) -> Vec<plot::PointSeries> {
         let point = |point: &StudyPoint| {
-            let [y, low, high] = [point.mean.value, point.mean.low, point.mean.high]
-                .map(|value| self.scale.to_shown(value));
-            plot::ChartPoint::with_interval(self.x_position(point), y, low, high)
+            let IntervalEstimate { value, low, high } = self.shown_mean(point);
+            plot::ChartPoint::with_interval(self.x_position(point), value, low, high)
         };
         let series =
             |line: &&str| point_series((*line).to_owned(), self.line_points(line).map(point));

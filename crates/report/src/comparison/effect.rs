@@ -32,11 +32,7 @@ pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWord
         _ => (None, None),
     };
     let factor_words = |change: IntervalEstimate, words: &str| {
-        let [factor, interval] = format_factor(&IntervalEstimate {
-            value: 1.0 + change.value,
-            low: 1.0 + change.low,
-            high: 1.0 + change.high,
-        });
+        let [factor, interval] = format_factor(&change.map(|share| 1.0 + share));
         let predicate = words.replace('N', &factor);
         EffectWords { predicate, link: "as", interval: spaced(&interval), is_factor: true }
     };
@@ -92,8 +88,8 @@ pub fn describe_unclear(metric: &Metric, change: &IntervalEstimate, other: &str)
         let [low, high] = [change.low, change.high].map(end);
         return format!("{verb} between {low} {less} and {high} {more} {noun} than {other}");
     };
-    let or_back =
-        percent(far_end).map_or_else(String::new, |end| format!(", or up to {end} {back}"));
+    let or_back = percent(far_end).map(|end| format!(", or up to {end} {back}"));
+    let or_back = or_back.unwrap_or_default();
     let interval = spaced(&format_percent_interval(change));
     format!("{verb} {size} {direction} {noun} than {other}{or_back}{interval}")
 }
@@ -120,11 +116,8 @@ pub fn spaced(interval: &str) -> String {
 /// Returns the change of the baseline against the candidate.
 pub fn reversed(change: &IntervalEstimate) -> IntervalEstimate {
     let reverse = |end: f64| 1.0 / (1.0 + end) - 1.0;
-    IntervalEstimate {
-        value: reverse(change.value),
-        low: reverse(change.high),
-        high: reverse(change.low),
-    }
+    let IntervalEstimate { value, low, high } = change.map(reverse);
+    IntervalEstimate { value, low: high, high: low }
 }
 
 #[cfg(test)]

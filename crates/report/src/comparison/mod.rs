@@ -32,7 +32,7 @@ use crate::output::{OutputOptions, Verbosity};
 use crate::session::StudyChoice;
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, take_common_text};
 use crate::unit::{FigureScale, UnitChoice};
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use sections::{
     CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, baseline_row, group_sections,
 };
@@ -111,18 +111,13 @@ pub fn report_findings(
     // Build the summary only if it is shown: in large reports, it takes as much memory as the
     // comparison.
     let summary = || crate::summary::report_summaries(&findings.summaries, output);
-    if findings.comparisons.is_empty() {
-        let summary = summary();
-        document.report = summary.report;
-        document.append_document(summary);
-    } else {
-        let comparison = report_comparison(findings, output);
-        document.report = comparison.report;
-        document.append_document(comparison);
-        if output.verbosity == Verbosity::Verbose {
-            document.push_heading(2, "Each side by itself");
-            document.append_document(summary());
-        }
+    let is_compared = !findings.comparisons.is_empty();
+    let main = if is_compared { report_comparison(findings, output) } else { summary() };
+    document.report = main.report;
+    document.append_document(main);
+    if is_compared && output.verbosity == Verbosity::Verbose {
+        document.push_heading(2, "Each side by itself");
+        document.append_document(summary());
     }
     document.append_document(report_failures_of(&findings.failures, is_measured, output.verbosity));
     document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
@@ -144,18 +139,19 @@ const MAX_METRIC_HEADLINES: usize = 4;
 fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
     let Some(unit) = output.unit else { return Ok(()) };
     let summarized = findings.summaries.iter().map(|summary| &summary.metric);
-    let compared = findings.comparisons.iter().map(|found| &found.metric);
-    let metrics: Vec<_> = summarized.chain(compared).collect();
+    let metrics = summarized.chain(findings.comparisons.iter().map(|found| &found.metric));
     // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
     // also fits throughput.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
-    if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
-        return Ok(());
-    }
-    let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
+    let mut units: Vec<&str> = metrics.map(|metric| metric.unit.as_str()).collect();
     units.dedup();
-    bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
+    ensure!(
+        units.is_empty() || units.iter().copied().any(fits),
+        "no metric can be shown in '{unit}' (the metrics are measured in {})",
+        units.join(", ")
+    );
+    Ok(())
 }
 
 /// Returns the headline of the first comparison or of the only summary. Empty without either.
@@ -199,8 +195,7 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         add_section(section, findings, output, &mut document);
     }
     output.add_detail(&mut document, |output, document| {
-        let notes = text::comparison_notes(&findings.comparisons, output.verbosity);
-        document.extend(notes.into_iter().map(ReportBlock::Note));
+        document.push_notes(text::comparison_notes(&findings.comparisons, output.verbosity));
     });
     document.attach_data("comparisons", text::comparisons_data(&findings.comparisons));
     document
@@ -228,12 +223,11 @@ fn add_section(
                 document.extend(sentence.map(ReportBlock::Paragraph));
             });
         }
-        let shared = shared_remarks(&section.named_rows().cases);
-        document.extend(shared.into_iter().map(ReportBlock::Note));
+        document.push_notes(shared_remarks(&section.named_rows().cases));
         let compared = section.comparisons.iter();
         let machine_notes = compared.flat_map(|comparison| machines::population_notes(comparison));
-        document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
-        document.extend(text::disturbance_note(&section.comparisons).map(ReportBlock::Note));
+        document.push_notes(distinct(machine_notes));
+        document.push_notes(text::disturbance_note(&section.comparisons));
     }
     let failures = &findings.failures;
     document.extend(text::unmatched_blocks(&section.comparisons, failures, output.verbosity));
@@ -252,11 +246,10 @@ fn section_table(
         .or_else(|| text::range_of_runs(lines.iter().map(|line| line.row)));
     let confidence = section.first_comparison().confidence;
     let mut columns = verdict_columns(&section.column_headings(), confidence, output.verbosity);
-    let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
-    if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
+    let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
+    if section_rows.iter().any(|row| row.baseline.exposure.known_share().is_some()) {
         add_disturbance(&mut columns, output.verbosity);
     }
-    let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
     add_columns(&mut columns, &section_rows, output.verbosity);
     add_counts(&mut columns, beside);
     let count_runs = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();

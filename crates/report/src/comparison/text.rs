@@ -164,11 +164,13 @@ fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Me
         _ => format!("unclear whether {candidate} is {good} than {baseline}"),
     };
     // Without a verdict, the reader needs to know which direction is better.
-    let better = format!(" ({})", better_direction(metric.better));
-    let direction = if row.verdict == Verdict::Unclear { better.as_str() } else { "" };
-    let change =
-        size(row, metric).map(|size| format!(": {} {size}{direction}", metric.plain_name()));
-    format!("{sentence}{}", change.unwrap_or_default())
+    let direction = match row.verdict {
+        Verdict::Unclear => format!(" ({})", better_direction(metric.better)),
+        _ => String::new(),
+    };
+    let size = size(row, metric);
+    let change = size.map(|size| format!(": {} {size}{direction}", metric.plain_name()));
+    sentence + &change.unwrap_or_default()
 }
 
 /// Says how many runs there are and, if a note says so, how many are enough.
@@ -326,10 +328,9 @@ pub fn comparison_caption(
         parts.push(name_in_unit(metric.plain_name(), unit.as_deref().unwrap_or_default()));
         parts.push(better_direction(metric.better).to_owned());
     }
-    parts.extend(runs.map(|runs| match runs.as_str() {
-        "1" => "1 run a side".to_owned(),
-        _ => format!("{runs} runs a side"),
-    }));
+    parts.extend(
+        runs.map(|runs| format!("{runs} {} a side", if runs == "1" { "run" } else { "runs" })),
+    );
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
@@ -558,13 +559,9 @@ pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
     if comparison.rows.len() <= MAX_SHORT_TABLE {
         return Vec::new();
     }
-    let largest = |verdict| largest_changes(comparison, verdict);
-    let items: Vec<String> = [Verdict::Worse, Verdict::Better]
-        .map(largest)
-        .concat()
-        .into_iter()
-        .map(highlight_text)
-        .collect();
+    let verdicts = [Verdict::Worse, Verdict::Better].into_iter();
+    let largest = verdicts.flat_map(|verdict| largest_changes(comparison, verdict));
+    let items: Vec<String> = largest.map(highlight_text).collect();
     if items.is_empty() {
         return Vec::new();
     }
@@ -653,7 +650,7 @@ pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
 
 fn comparison_data(comparison: &CandidateComparison) -> Value {
     let count = |verdict| comparison.rows_with_verdict(verdict).count();
-    let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some());
+    let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
     let mut data = json!({
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
@@ -674,9 +671,8 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
         "only_baseline": comparison.only_baseline,
         "only_candidate": comparison.only_candidate,
     });
-    let withheld_count = withheld.count();
-    if withheld_count > 0 {
-        data["verdicts"]["withheld"] = json!(withheld_count);
+    if withheld > 0 {
+        data["verdicts"]["withheld"] = json!(withheld);
     }
     data
 }
