@@ -171,8 +171,7 @@ pub fn list_machines(
     if machines.is_empty() {
         document.push_paragraph("A machine is listed after its first complete session.");
     }
-    let lines: Vec<(&StoredMachine, Option<NoiseCalibration>)> =
-        machines.iter().map(|stored| (stored, calibrated(stored))).collect();
+    let lines = machines.iter().map(|stored| (stored, calibrated(stored)));
     let columns = column_set! { line: (&StoredMachine, Option<NoiseCalibration>);
         label("machine", "machine") => line.0.machine.title(),
         machine("number") => line.0.number,
@@ -182,7 +181,7 @@ pub fn list_machines(
         words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.0.last_unix_ms),
         words("calibration", "calibration") => calibration_cell(line.1.as_ref()),
     };
-    document.push_table(columns.build_table("machines", &lines));
+    document.push_table(columns.build_table("machines", lines));
     document
 }
 
@@ -296,14 +295,13 @@ pub fn list_environment_changes(changes: &[FactChange]) -> Document {
         document.push_paragraph("No recorded change could have affected the results.");
         return document;
     }
-    let columns = column_set! { change: &FactChange;
+    let columns = column_set! { change: FactChange;
         label("session", "session") => ReportCell::session(change.session),
         words("name", "what") => &change.difference.name,
         words("before", "before") => &change.difference.before,
         words("after", "after") => &change.difference.after,
     };
-    let newest_first: Vec<&FactChange> = changes.iter().rev().collect();
-    document.push_table(columns.build_table("environment_facts", &newest_first));
+    document.push_table(columns.build_table("environment_facts", changes.iter().rev()));
     document
 }
 

@@ -70,8 +70,7 @@ pub fn trend_blocks(
         return Vec::new();
     }
     let charts = cases.iter().flat_map(|case| case.charts.clone());
-    let charts: Vec<ReportBlock> =
-        charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
+    let charts: Vec<ReportBlock> = charts.map(Box::new).map(ReportBlock::Chart).collect();
     let kind = GalleryKind::Trends;
     let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
     [gallery].into_iter().chain(charts).collect()

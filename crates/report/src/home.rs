@@ -132,13 +132,12 @@ type OneOffLine<'a> = (&'a SessionOverview, Option<&'a SessionResult>);
 
 fn one_off_table(state: &HomeState<'_>) -> ReportTable {
     let sessions = state.one_off.iter();
-    let lines: Vec<OneOffLine<'_>> =
-        sessions.map(|session| (session, state.results.get(&session.number))).collect();
+    let lines = sessions.map(|session| (session, state.results.get(&session.number)));
     let columns = column_set! { line: OneOffLine<'_>;
         figure("number", "session") => ReportCell::session(line.0.number),
         words("command", "result") => result_cell(line.0, line.1),
     };
-    columns.build_table("one_off", &lines)
+    columns.build_table("one_off", lines)
 }
 
 /// Builds the cell with the kind of a session, its target unless the result names it, and its

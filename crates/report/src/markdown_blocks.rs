@@ -8,24 +8,8 @@ use crate::document::ReportBlock;
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable};
 
 /// Keys of the columns of a table. Further columns are left out.
-const COLUMN_KEYS: [&str; 16] = [
-    "column_1",
-    "column_2",
-    "column_3",
-    "column_4",
-    "column_5",
-    "column_6",
-    "column_7",
-    "column_8",
-    "column_9",
-    "column_10",
-    "column_11",
-    "column_12",
-    "column_13",
-    "column_14",
-    "column_15",
-    "column_16",
-];
+const COLUMN_KEYS: &str = "column_1 column_2 column_3 column_4 column_5 column_6 column_7 column_8 \
+    column_9 column_10 column_11 column_12 column_13 column_14 column_15 column_16";
 
 /// Maximum depth of nested details.
 const MAX_DEPTH: usize = 8;
@@ -145,11 +129,11 @@ fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String], continues_table: boo
         cell.contains("---") && cell.chars().all(|character| ":-".contains(character))
     };
     if !continues_table {
-        let header = |(key, cell): (&&'static str, &String)| {
-            ReportColumn::new(key, plain_text(cell), ColumnKind::Words).for_people()
+        let header = |(key, cell): (&'static str, &String)| {
+            ReportColumn::words(key, plain_text(cell)).for_people()
         };
         blocks.push(ReportBlock::Table(ReportTable {
-            columns: COLUMN_KEYS.iter().zip(cells).map(header).collect(),
+            columns: COLUMN_KEYS.split(' ').zip(cells).map(header).collect(),
             ..ReportTable::new("comment")
         }));
         return;

@@ -11,26 +11,19 @@ use crate::figure::{
 use crate::output::OutputOptions;
 use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use serde_json::json;
-use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::bisect::{
     BisectAnswer, BisectFindings, BisectOutcome, BisectedChange, ChangeConfirmation, EndsComparison,
 };
 use speedwell_analysis::confirm::{ConfirmationResult, IsMore, read_confirmations};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison};
 use speedwell_model::{
     IntervalEstimate, LineRevision, Metric, MetricDirection, Revision, StepFailure, median,
     short_revision,
 };
 
-pub(crate) struct ConfirmLine {
-    case: String,
-    metric: String,
-    outcome: Option<ConfirmationResult>,
-    /// Size of the change: `+4.8% [+4.1, +5.5]`, or `0 -> 1` for a change from zero.
-    size: String,
-    /// A word for the direction of the change, such as `slower`.
-    direction: &'static str,
-    runs: usize,
-}
+/// A case in its comparison, with the result of its confirmation.
+pub(crate) type ConfirmLine<'a> =
+    (&'a CandidateComparison, &'a CaseComparison, Option<ConfirmationResult>);
 
 /// Builds the report. `is_more` returns the suspected direction of a case's change in a metric.
 pub fn report_confirmation(
@@ -38,20 +31,7 @@ pub fn report_confirmation(
     is_more: IsMore<'_>,
     output: &OutputOptions,
 ) -> Document {
-    let lines: Vec<ConfirmLine> = read_confirmations(findings, is_more)
-        .into_iter()
-        .map(|(comparison, row, outcome)| ConfirmLine {
-            case: row.case.id(),
-            metric: comparison.metric.name.clone(),
-            direction: direction_word(
-                &comparison.metric,
-                outcome.is_some_and(|outcome| outcome.change().value > 0.0),
-            ),
-            size: outcome.and_then(|_| size(row, &comparison.metric)).unwrap_or_default(),
-            outcome,
-            runs: row.baseline.runs.len().min(row.candidate.runs.len()),
-        })
-        .collect();
+    let lines = read_confirmations(findings, is_more);
     let mut document = Document::new("confirmation");
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
@@ -79,33 +59,41 @@ pub fn report_identical() -> Document {
     document
 }
 
-fn confirm_headline(lines: &[ConfirmLine]) -> String {
-    if let [only] = lines {
-        return match &only.outcome {
+fn confirm_headline(lines: &[ConfirmLine<'_>]) -> String {
+    if let [only @ (comparison, _, outcome)] = lines {
+        let size = confirmed_size(only);
+        return match outcome {
             None => "neither confirmed nor refuted: measuring ended too soon".to_owned(),
-            Some(ConfirmationResult::Confirmed(_)) => {
-                format!("confirmed: {}, {}", only.size, only.direction)
+            Some(ConfirmationResult::Refuted(_)) => format!("refuted: {size}"),
+            Some(confirmed) => {
+                let is_more = confirmed.change().value > 0.0;
+                format!("confirmed: {size}, {}", direction_word(&comparison.metric, is_more))
             }
-            Some(ConfirmationResult::Refuted(_)) => format!("refuted: {}", only.size),
         };
     }
     let confirmed =
-        lines.iter().filter(|line| matches!(line.outcome, Some(ConfirmationResult::Confirmed(_))));
+        lines.iter().filter(|line| matches!(line.2, Some(ConfirmationResult::Confirmed(_))));
     format!("confirmed in {} of {}", confirmed.count(), format_count(lines.len(), "case", "cases"))
 }
 
+/// Formats the change as `+4.8% [+4.1, +5.5]`, or as `0 -> 1` if it is a change from zero.
+fn confirmed_size((comparison, row, outcome): &ConfirmLine<'_>) -> String {
+    outcome.and_then(|_| size(row, &comparison.metric)).unwrap_or_default()
+}
+
 /// The columns of the table of confirmations.
-pub(crate) fn confirm_columns() -> ColumnSet<ConfirmLine> {
-    column_set! { line: ConfirmLine;
-        words("state", "state") => confirm_state_cell(line.outcome),
-        label("case", "case") => &line.case,
-        machine("metric") => &line.metric,
+pub(crate) fn confirm_columns<'a>() -> ColumnSet<ConfirmLine<'a>> {
+    column_set! { line: ConfirmLine<'a>;
+        words("state", "state") => confirm_state_cell(line.2),
+        label("case", "case") => line.1.case.id(),
+        machine("metric") => &line.0.metric.name,
         figure("change", "change") =>
-            ReportCell::from(line.outcome.map(|outcome| outcome.change().value))
-                .with_text(&line.size),
-        machine("change_low") => line.outcome.map(|outcome| outcome.change().low),
-        machine("change_high") => line.outcome.map(|outcome| outcome.change().high),
-        figure("runs", "runs per side") => line.runs,
+            ReportCell::from(line.2.map(|outcome| outcome.change().value))
+                .with_text(confirmed_size(line)),
+        machine("change_low") => line.2.map(|outcome| outcome.change().low),
+        machine("change_high") => line.2.map(|outcome| outcome.change().high),
+        figure("runs", "runs per side") =>
+            line.1.baseline.runs.len().min(line.1.candidate.runs.len()),
     }
 }
 
@@ -328,7 +316,7 @@ fn remaining_text(found: &BisectFindings) -> String {
 
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
     let line = |part: &BisectedChange| &found.bisection.line[part.after];
-    let lines: Vec<_> = parts.iter().map(|part| (line(part), ChangeLine { found, part })).collect();
+    let lines = parts.iter().map(|part| (line(part), ChangeLine { found, part }));
     let mut columns = revision_columns();
     columns.append(column_set! { line: (&LineRevision, ChangeLine<'_>);
         words("change", "change") =>
@@ -339,7 +327,7 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
         words("state", "state") => state_cell(line.1.part.confirmed),
         machine("before") => &line.1.found.bisection.line[line.1.part.before].id,
     });
-    columns.build_table("changes", &lines)
+    columns.build_table("changes", lines)
 }
 
 /// The columns with which all tables of a bisection begin. `Finding` is what else a table says
@@ -412,8 +400,8 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
         return Vec::new();
     }
     let line = &found.bisection.line;
-    let revisions: Vec<_> = set.iter().map(|&index| (&line[index], ())).collect();
-    let table = ReportBlock::Table(revision_columns().build_table("candidates", &revisions));
+    let revisions = set.iter().map(|&index| (&line[index], ()));
+    let table = ReportBlock::Table(revision_columns::<()>().build_table("candidates", revisions));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }

@@ -131,11 +131,10 @@ pub fn list_sessions_on_page(
     now_unix_ms: Option<i64>,
 ) -> Document {
     let mut document = Document::new("sessions");
-    let lines: Vec<SessionLine<'_>> = sessions
+    let lines = sessions
         .iter()
-        .map(|session| SessionLine { session, result: results.get(&session.number) })
-        .collect();
-    document.push_table(page_columns(now_unix_ms).build_table("sessions", &lines));
+        .map(|session| SessionLine { session, result: results.get(&session.number) });
+    document.push_table(page_columns(now_unix_ms).build_table("sessions", lines));
     document.push_notes(killed_note(sessions.iter()));
     document
 }

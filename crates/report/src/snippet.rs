@@ -330,7 +330,7 @@ fn levels_table(levels: &SnippetLevels) -> ReportTable {
         let standing = answer.and_then(|answer| answer.standings.iter().find(is_same_level));
         SnippetLevelRow { figures, standing, is_knee: figures.concurrency == knee }
     });
-    level_columns().build_table("levels", &rows.collect::<Vec<_>>())
+    level_columns().build_table("levels", rows)
 }
 
 pub(crate) fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {

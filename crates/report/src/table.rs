@@ -9,6 +9,7 @@
 pub use crate::cell::{CellForm, Datum, ReportCell, RowName, RunList, TextEmphasis, json_number};
 
 use indexmap::{IndexMap, IndexSet};
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 /// A table.
@@ -419,8 +420,12 @@ impl<T> ColumnSet<T> {
     }
 
     /// Builds a table with one row per item.
-    pub fn build_table(self, name: &'static str, items: &[T]) -> ReportTable {
-        let rows = items.iter().map(|item| self.build_row(item)).collect();
+    pub fn build_table<I: Borrow<T>>(
+        self,
+        name: &'static str,
+        items: impl IntoIterator<Item = I>,
+    ) -> ReportTable {
+        let rows = items.into_iter().map(|item| self.build_row(item.borrow())).collect();
         self.table_of_rows(name, rows)
     }
 

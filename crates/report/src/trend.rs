@@ -15,11 +15,8 @@ use crate::table::{ColumnSet, ReportCell, ReportTable, column_set, json_number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
-use speedwell_model::{
-    HistoryPoint, IntervalEstimate, Machine, Metric, MetricDirection, short_revision,
-};
+use speedwell_model::{HistoryPoint, IntervalEstimate, Machine, MetricDirection, short_revision};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 /// Reports every series with its chart, its levels, its changes and its newest `listed` points.
 pub fn report_trend(
@@ -32,16 +29,14 @@ pub fn report_trend(
     if history.series.is_empty() {
         document.push_headline("no series has a point on this branch");
     }
-    document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
+    document.push_notes(history.notes.iter().cloned());
     document.extend(trend_blocks(history, axis, output, &|_| true, &|_, _| true));
     for series in &history.series {
         document.push_heading(2, series_title(series));
         document.push_headline(trend_headline(series));
         add_points(series, history, listed, output, &mut document);
         document.extend(changes::changes_table(series, history).map(ReportBlock::Table));
-        output.add_detail(&mut document, |_, document| {
-            document.extend(trend_notes(series).into_iter().map(ReportBlock::Note));
-        });
+        output.add_detail(&mut document, |_, document| document.push_notes(trend_notes(series)));
     }
     document.attach_data("line", json!(history.branch_name()));
     document.attach_data("trends", history.series.iter().map(series_data).collect());
@@ -86,7 +81,10 @@ pub(crate) fn points_table(
     history: &ProjectHistory,
     listed: usize,
 ) -> ReportTable {
-    trend_columns().build_table("points", &point_lines(series, history, listed))
+    let points = &series.trend.points;
+    let newest = &points[points.len().saturating_sub(listed)..];
+    let lines = newest.iter().map(|point| TrendPointLine { series, history, point });
+    trend_columns().build_table("points", lines)
 }
 
 /// The sort keys of the tables.
@@ -148,22 +146,18 @@ pub(crate) fn trend_notes(series: &SeriesTrend) -> Vec<String> {
              it again, not evidence of a change."
         ));
     }
-    for &index in &trend.new_work {
-        let revision = &trend.points[index].revision.id;
-        notes.push(format!(
+    let revision = |index: usize| short_revision(&trend.points[index].revision.id);
+    notes.extend(trend.new_work.iter().map(|&index| {
+        format!(
             "The benchmark itself changed at {}; earlier points form a separate series \
              (--same-work joins them).",
-            short_revision(revision)
-        ));
-    }
-    for (&index, differences) in &series.environment_changes {
+            revision(index)
+        )
+    }));
+    notes.extend(series.environment_changes.iter().map(|(&index, differences)| {
         let causes: Vec<String> = differences.iter().map(cause_text).collect();
-        notes.push(format!(
-            "At {}: {}.",
-            short_revision(&trend.points[index].revision.id),
-            causes.join("; ")
-        ));
-    }
+        format!("At {}: {}.", revision(index), causes.join("; "))
+    }));
     notes
 }
 
@@ -184,15 +178,13 @@ fn spread_note(between: f64, within: f64) -> String {
     )
 }
 
-struct TrendPointLine {
-    point: TrendPoint,
-    metric: Rc<Metric>,
-    series: Rc<str>,
-    machine: String,
-    labels: String,
+struct TrendPointLine<'a> {
+    series: &'a SeriesTrend,
+    history: &'a ProjectHistory,
+    point: &'a TrendPoint,
 }
 
-impl TrendPointLine {
+impl TrendPointLine<'_> {
     /// Returns the value of the point. Without an interval, both ends equal the value.
     fn estimate(&self) -> IntervalEstimate {
         let value = self.point.point.value;
@@ -208,45 +200,24 @@ impl TrendPointLine {
     }
 }
 
-fn point_lines(
-    series: &SeriesTrend,
-    history: &ProjectHistory,
-    listed: usize,
-) -> Vec<TrendPointLine> {
-    let metric = Rc::new(series.key.metric.clone());
-    let name: Rc<str> = series_title(series).into();
-    let machine = |number| history.machines.get(&number).map_or("", Machine::title);
-    let line = |point: &TrendPoint| TrendPointLine {
-        point: point.clone(),
-        metric: metric.clone(),
-        series: name.clone(),
-        machine: machine(point.machine).to_owned(),
-        labels: labels(history, &point.revision.id),
-    };
-    let points = &series.trend.points;
-    let newest = &points[points.len().saturating_sub(listed)..];
-    newest.iter().map(line).collect()
-}
-
-/// Returns the release names and annotations of a revision.
-pub(crate) fn labels(history: &ProjectHistory, revision: &str) -> String {
-    let labels = history.labels.get(revision);
-    labels.map_or_else(String::new, |labels| labels.join(", "))
-}
-
-fn trend_columns() -> ColumnSet<TrendPointLine> {
-    column_set! { line: TrendPointLine;
-        machine("series") => &*line.series,
+fn trend_columns<'a>() -> ColumnSet<TrendPointLine<'a>> {
+    column_set! { line: TrendPointLine<'a>;
+        machine("series") => series_title(line.series),
         figure("position", "position") => line.point.position,
         words("revision", "revision") => line.revision_cell(),
-        words("labels", "labels").expendable(3) => &line.labels,
-        figure("value", "value") => ReportCell::estimate(line.estimate(), &line.metric.unit),
+        // Release names and annotations.
+        words("labels", "labels").expendable(3) => {
+            let labels = line.history.labels.get(&line.point.revision.id);
+            labels.map_or_else(String::new, |labels| labels.join(", "))
+        },
+        figure("value", "value") =>
+            ReportCell::estimate(line.estimate(), &line.series.key.metric.unit),
         machine("low") => line.point.point.interval.map(|(low, _)| low),
         machine("high") => line.point.point.interval.map(|(_, high)| high),
-        machine("unit") => &line.metric.unit,
+        machine("unit") => &line.series.key.metric.unit,
         figure("runs", "runs") => line.point.point.runs,
         machine("spread") => line.point.point.spread,
-        words("machine", "machine").expendable(2) => &line.machine,
+        words("machine", "machine").expendable(2) => machine_title(line.history, line.point),
         machine("kind") => line.point.point.kind.name(),
         machine("dirty") => line.point.point.is_dirty,
         figure("session", "session") => ReportCell::session(line.point.session),
@@ -399,9 +370,14 @@ fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> 
     rows.into_values().collect()
 }
 
+/// Returns the title of the machine that measured a point.
+fn machine_title<'h>(history: &'h ProjectHistory, point: &TrendPoint) -> &'h str {
+    history.machines.get(&point.machine).map_or("", Machine::title)
+}
+
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
     let Some(first) = points.first() else { return String::new() };
-    let machine = history.machines.get(&first.machine).map_or("", Machine::title);
+    let machine = machine_title(history, first);
     let values = points.iter().map(|point| point.point.value.to_string());
     let leading_fields = [
         format_instant(first.time_unix_ms()),

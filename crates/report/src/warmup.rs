@@ -50,15 +50,13 @@ pub fn report_warmup(
         document.data.extend(compared.data);
     }
     let cases = names.iter().zip(&found.cases);
-    let processes: Vec<ProcessLine<'_>> = cases
-        .flat_map(|(name, warmup)| {
-            warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
-        })
-        .collect();
+    let processes = cases.flat_map(|(name, warmup)| {
+        warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
+    });
     document.push(ReportBlock::Appendix {
         title: "Every process".into(),
         instead: Some("-v shows every process.".into()),
-        blocks: vec![ReportBlock::Table(process_columns().build_table("processes", &processes))],
+        blocks: vec![ReportBlock::Table(process_columns().build_table("processes", processes))],
     });
     document.append_document(crate::report_failures(&found.findings.failures, output.verbosity));
     document.push_charts(warmup_charts(found, &names));
@@ -139,9 +137,8 @@ fn first_iteration(warmup: &CaseWarmup) -> Option<f64> {
 
 /// Counts the processes in each class, as in `8 warm-up, 2 flat`.
 fn class_counts(warmup: &CaseWarmup) -> String {
-    let counts =
-        warmup.count_classes().into_iter().map(|(class, count)| format!("{count} {class}"));
-    counts.collect::<Vec<_>>().join(", ")
+    let counts = warmup.count_classes().into_iter();
+    counts.map(|(class, count)| format!("{count} {class}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a sentence per case and candidate with three verdicts: on the steady time, on the start
@@ -164,18 +161,15 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
         ];
         sentences.push(format!("{name} against {baseline}: {}", parts.join(", ")));
         let verdict = |metric| row(metric).map(|row| row.verdict);
-        let crossing = found
-            .case_warmup(&warmup.case, baseline)
-            .and_then(|before| break_even(before, warmup))
-            .map(|iterations| {
-                format_number(iterations, decimal_place(iterations, Uncertainty::Unknown))
-            });
-        match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY), crossing) {
-            (Some(Verdict::Better), Some(Verdict::Worse), Some(iterations)) => sentences.push(format!(
+        let before = found.case_warmup(&warmup.case, baseline);
+        let Some(crossing) = before.and_then(|before| break_even(before, warmup)) else { continue };
+        let iterations = format_number(crossing, decimal_place(crossing, Uncertainty::Unknown));
+        match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY)) {
+            (Some(Verdict::Better), Some(Verdict::Worse)) => sentences.push(format!(
                 "From about {iterations} iterations on, {candidate} has made up for its slower \
                  start."
             )),
-            (Some(Verdict::Worse), Some(Verdict::Better), Some(iterations)) => sentences.push(format!(
+            (Some(Verdict::Worse), Some(Verdict::Better)) => sentences.push(format!(
                 "Up to about {iterations} iterations, {candidate} takes less time, thanks to its \
                  faster start."
             )),
@@ -188,13 +182,10 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
 /// Describes one verdict, as in `start: worse by 18%`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else { return format!("{name}: some processes did not become steady") };
-    let amount = row.change.map(|change| format!(" by {}", format_share(change.value.abs())));
-    match row.verdict {
-        Verdict::Better | Verdict::Worse => {
-            format!("{name}: {}{}", row.verdict, amount.unwrap_or_default())
-        }
-        other => format!("{name}: {other}"),
-    }
+    let is_decided = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let amount = row.change.filter(|_| is_decided).map(|change| change.value.abs());
+    let amount = amount.map(|share| format!(" by {}", format_share(share)));
+    format!("{name}: {}{}", row.verdict, amount.unwrap_or_default())
 }
 
 /// Says how busy the machine was. Also counts the processes in which the reference loop changed its
@@ -227,9 +218,7 @@ fn warmup_note(found: &WarmupFindings) -> String {
         ComparedClock::Cpu => "processor time",
         ComparedClock::Wall => "wall-clock time",
     };
-    let first = found.cases.first();
-    let point = first.map_or(1.0, |warmup| warmup.iterations);
-    let point = match point {
+    let point = match found.cases.first().map_or(1.0, |warmup| warmup.iterations) {
         1.0 => "a point is one iteration".to_owned(),
         iterations => format!("a point is {} iterations", format_number(iterations, 0)),
     };
@@ -266,7 +255,7 @@ fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
         to_steady: figure(warmup, TIME_TO_STEADY),
         total: figure(warmup, TOTAL_TIME),
     });
-    case_columns(found.clock).build_table("warmup", &lines.collect::<Vec<_>>())
+    case_columns(found.clock).build_table("warmup", lines)
 }
 
 fn case_columns<'a>(clock: ComparedClock) -> ColumnSet<CaseLine<'a>> {
@@ -372,34 +361,25 @@ fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let series: Vec<_> = series.filter(has_enough).collect();
     if !series.is_empty() {
         let title = "Where steady parts begin";
-        let chart = plot::HistogramChart {
-            title: title.into(),
-            subtitle: None,
-            x: plot::ChartAxis::linear("iteration"),
-            series,
-        };
+        let x = plot::ChartAxis::linear("iteration");
+        let chart = plot::HistogramChart { title: title.into(), subtitle: None, x, series };
         charts.push(ReportChart::new(title, plot::AnyChart::Histogram(chart)));
     }
     charts
 }
 
 fn sequence_chart(name: &str, warmup: &CaseWarmup) -> ReportChart {
-    let times = || warmup.processes.iter().flat_map(|process| process.times_ns.iter().copied());
-    let scale = FigureScale::typical_scale(
-        "ns",
-        warmup.processes.iter().map(|process| process.search.last_level_time()),
-        None,
-    );
+    let processes = warmup.processes.iter();
+    let times = processes.clone().flat_map(|process| process.times_ns.iter().copied());
+    let last_levels = processes.clone().map(|process| process.search.last_level_time());
+    let scale = FigureScale::typical_scale("ns", last_levels, None);
     let panel = |process: &ProcessWarmup| plot::GridPanel {
         title: format!("run {}: {}", process.slot, process.search.class),
         marks: plot::GridMarks::Sequence(plot::ValueSequence {
             values: process.times_ns.iter().map(|ns| scale.to_shown(*ns)).collect(),
             step: warmup.iterations,
             spikes: process.search.spikes.clone(),
-            levels: process
-                .search
-                .levels
-                .iter()
+            levels: (process.search.levels.iter())
                 .map(|level| (level.points.clone(), scale.to_shown(level.time)))
                 .collect(),
             shaded_from: process.search.first_steady_point(),
@@ -411,8 +391,8 @@ fn sequence_chart(name: &str, warmup: &CaseWarmup) -> ReportChart {
         title: title.clone(),
         subtitle: Some("hollow: spikes; lines: levels; shaded: the steady part".into()),
         x: plot::ChartAxis::linear("iteration"),
-        y: metric_axis(&metric, &scale, times().map(|ns| scale.to_shown(ns))),
-        panels: warmup.processes.iter().map(panel).collect(),
+        y: metric_axis(&metric, &scale, times.map(|ns| scale.to_shown(ns))),
+        panels: processes.map(panel).collect(),
     };
     ReportChart::new(title, plot::AnyChart::Grid(chart))
 }
@@ -499,12 +479,11 @@ pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile>
 }
 
 fn outcome_cell(outcome: IterationsOutcome) -> ReportCell {
-    let emphasis = match outcome {
+    ReportCell::words(outcome.outcome_name()).with_emphasis(match outcome {
         IterationsOutcome::Steady => TextEmphasis::Good,
         IterationsOutcome::Failed => TextEmphasis::Bad,
         _ => TextEmphasis::Caution,
-    };
-    ReportCell::words(outcome.outcome_name()).with_emphasis(emphasis)
+    })
 }
 
 /// Returns the case that varies most, with its coefficient of variation.

@@ -167,26 +167,19 @@ impl<'a> ComparisonSection<'a> {
 
     /// Returns the headings of the table.
     pub fn column_headings(&self) -> ColumnHeadings {
-        let first = self.first_comparison();
-        let names = match self.rows {
-            SectionRows::Cases => "case",
-            SectionRows::Metrics => "metric",
-            SectionRows::Candidates => "candidate",
-            SectionRows::Pairs => "candidate against baseline",
-            SectionRows::Commands if self.language() == Some(SnippetLanguage::Sh) => "command",
-            SectionRows::Commands => "code",
+        let CandidateComparison { baseline, candidate, metric, .. } = self.first_comparison();
+        let is_shell = || self.language() == Some(SnippetLanguage::Sh);
+        let (names, baseline, candidate) = match self.rows {
+            SectionRows::Cases => ("case", Some(&**baseline), candidate.clone()),
+            SectionRows::Metrics => ("metric", Some(&**baseline), candidate.clone()),
+            SectionRows::Candidates => ("candidate", Some(&**baseline), "candidate".to_owned()),
+            SectionRows::Pairs => {
+                ("candidate against baseline", Some("baseline"), "candidate".to_owned())
+            }
+            SectionRows::Commands if is_shell() => ("command", None, metric_noun(metric)),
+            SectionRows::Commands => ("code", None, metric_noun(metric)),
         };
-        let baseline = match self.rows {
-            SectionRows::Commands => None,
-            SectionRows::Pairs => Some("baseline".to_owned()),
-            _ => Some(first.baseline.clone()),
-        };
-        let candidate = match self.rows {
-            SectionRows::Commands => metric_noun(&first.metric),
-            SectionRows::Candidates | SectionRows::Pairs => "candidate".to_owned(),
-            SectionRows::Cases | SectionRows::Metrics => first.candidate.clone(),
-        };
-        ColumnHeadings { names, baseline, candidate }
+        ColumnHeadings { names, baseline: baseline.map(str::to_owned), candidate }
     }
 
     /// The rows and their names.

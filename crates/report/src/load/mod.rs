@@ -152,10 +152,9 @@ type LoadRef<'a> = &'a LoadFindings<'a>;
 
 /// Builds the table with a row per load.
 fn summary_table(loads: &[LoadFindings<'_>]) -> ReportTable {
-    let rows: Vec<LoadRef<'_>> = loads.iter().collect();
     ReportTable {
         caption: quantity_caption(loads).into_iter().collect(),
-        ..summary_columns(loads).build_table("load_summaries", &rows)
+        ..summary_columns(loads).build_table("load_summaries", loads.iter())
     }
 }
 

@@ -117,9 +117,8 @@ fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
             standing: answer.and_then(|answer| answer.standings.iter().find(is_same_level)),
         }
     });
-    let rows: Vec<LevelRow<'_>> = rows.collect();
     let knee = answer.map(|answer| answer.at_knee().concurrency);
-    level_columns(&levels.label, knee).build_table("levels", &rows)
+    level_columns(&levels.label, knee).build_table("levels", rows)
 }
 
 /// The sort keys of the level tables.

@@ -178,14 +178,8 @@ pub struct PartOfCharts {
 
 /// Returns the number of parts into which the charts are divided; 0 if all charts stay on the page.
 pub fn parts_of_charts(document: &Document) -> usize {
-    if galleries(document).any(is_divided) {
-        galleries(document)
-            .map(|gallery| gallery.cases.len())
-            .sum::<usize>()
-            .div_ceil(CASES_PER_PAGE)
-    } else {
-        0
-    }
+    let cases = galleries(document).map(|gallery| gallery.cases.len()).sum::<usize>();
+    if galleries(document).any(is_divided) { cases.div_ceil(CASES_PER_PAGE) } else { 0 }
 }
 
 /// Returns a part by its number, from 1 to [`parts_of_charts`].
@@ -201,18 +195,13 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
         let end = (first + CASES_PER_PAGE).saturating_sub(preceding).min(gallery.cases.len());
         preceding += gallery.cases.len();
         if skipped < end {
-            shown.push(CaseGallery {
-                kind: gallery.kind,
-                cases: gallery.cases[skipped..end].to_vec(),
-            });
+            let cases = gallery.cases[skipped..end].to_vec();
+            shown.push(CaseGallery { kind: gallery.kind, cases });
         }
     }
     let title = part_title(number, preceding);
     let mut document = Document::new(document.report);
-    document.push(ReportBlock::Heading {
-        level: 1,
-        text: format!("{title} of {}", format_number(preceding as f64, 0)),
-    });
+    document.push_heading(1, format!("{title} of {}", format_number(preceding as f64, 0)));
     document.extend(shown.into_iter().map(ReportBlock::Gallery));
     Some(PartOfCharts { document, first, title })
 }
