@@ -4,8 +4,8 @@
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
 
-use crate::document::{Document, ReportBlock, ReportChart};
-use crate::figure::{format_count, format_moment, format_number, format_share};
+use crate::document::{Document, ReportBlock, ReportChart, known_facts};
+use crate::figure::{format_count, format_moment, format_share, format_whole};
 use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis, column_set};
 use serde_json::json;
 use speedwell_analysis::FactChange;
@@ -62,7 +62,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         words("started_unix_ms", "started (UTC)") =>
             project.newest.as_ref().map(|newest| ReportCell::moment(newest.started_unix_ms)),
         figure("sessions", "sessions") => capped_count_cell(project.sessions),
-        figure("week", "last 7 days") => ReportCell::large_count(sessions_of_week(project)),
+        figure("week", "last 7 days") => sessions_of_week(project),
     };
     document.push_table(columns.build_table("projects", projects));
     let busy = projects.iter().filter(|line| sessions_of_week(line) > 0);
@@ -92,7 +92,7 @@ fn week_chart(project: &ProjectLine) -> BarChart {
 
 /// Formats a number of sessions. `None` means that counting stopped at the limit.
 fn capped_count_cell(sessions: Option<usize>) -> ReportCell {
-    sessions.map_or_else(|| ReportCell::text("more than 1,000"), ReportCell::large_count)
+    sessions.map_or_else(|| ReportCell::text("more than 1,000"), ReportCell::from)
 }
 
 /// Lists all benchmarks by group.
@@ -111,7 +111,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     let columns = column_set! { benchmark: StoredBenchmark;
         label("benchmark", "benchmark") =>
             ReportCell::words(&benchmark.name).with_text(split_group(&benchmark.name).1),
-        figure("cases", "cases") => ReportCell::large_count(benchmark.cases),
+        figure("cases", "cases") => benchmark.cases,
         figure("sessions", "sessions") => capped_count_cell(benchmark.sessions),
         figure("newest", "newest session") => ReportCell::session(benchmark.newest),
         words("ended_unix_ms", "last measured (UTC)") =>
@@ -154,7 +154,7 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
 /// runs were counted.
 fn runs_cell(case: &StoredCase) -> ReportCell {
     let more_than = if case.sessions.is_some() { "" } else { "more than " };
-    let text = format!("{more_than}{}", format_number(case.runs as f64, 0));
+    let text = format!("{more_than}{}", format_whole(case.runs));
     ReportCell::value(case.runs).with_text(text)
 }
 
@@ -176,7 +176,7 @@ pub fn list_machines(
         label("machine", "machine") => line.0.machine.title(),
         machine("number") => line.0.number,
         words("class", "processor") => line.0.machine.class.as_deref().unwrap_or_default(),
-        figure("sessions", "sessions") => ReportCell::large_count(line.0.sessions),
+        figure("sessions", "sessions") => line.0.sessions,
         words("first_unix_ms", "first (UTC)") => ReportCell::moment(line.0.first_unix_ms),
         words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.0.last_unix_ms),
         words("calibration", "calibration") => calibration_cell(line.1.as_ref()),
@@ -215,8 +215,7 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
         ("First session", Some(format_moment(machine.first_unix_ms))),
         ("Last session", Some(format_moment(machine.last_unix_ms))),
     ];
-    let recorded = facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
-    document.push(ReportBlock::Facts(recorded.collect()));
+    document.push(ReportBlock::Facts(known_facts(facts)));
     document.attach_data(
         "machine",
         json!({"number": machine.number, "id": machine.machine.id, "name": machine.machine.name,
@@ -416,7 +415,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
         label("project", "project") =>
             ReportCell::words(&project.name).with_link(format!("/{}/", project.name)),
         words("read", "read by") => if project.is_public { "everybody" } else { "tokens" },
-        figure("sessions", "sessions") => ReportCell::large_count(project.sessions),
+        figure("sessions", "sessions") => project.sessions,
         figure("bytes", "file") =>
             ReportCell::quantity(project.bytes.map(|bytes| bytes as f64), "B"),
         words("forge", "comments on") if has_forge => project.forge.as_deref().unwrap_or_default(),

@@ -4,7 +4,7 @@
 //! Cells that several tables share have constructors here, such as [`ReportCell::share`].
 
 use crate::figure::{
-    Uncertainty, format_moment, format_number, format_quantity, format_reported_time, format_share,
+    Uncertainty, format_moment, format_quantity, format_reported_time, format_share,
     insert_separators, uncertainty_of,
 };
 use serde_json::{Number, Value};
@@ -281,11 +281,6 @@ impl ReportCell {
         }))
     }
 
-    /// Creates a cell with a count that may be large, shown with thousands separators.
-    pub fn large_count(count: usize) -> ReportCell {
-        ReportCell::value(count).with_text(format_number(count as f64, 0))
-    }
-
     /// Creates a cell with a moment in milliseconds since the Unix epoch, shown as date and time.
     pub fn moment(unix_ms: i64) -> ReportCell {
         ReportCell::value(unix_ms).with_text(format_moment(unix_ms))
@@ -471,7 +466,7 @@ mod tests {
 
     #[test]
     fn all_counts_have_separators() {
-        let cells = [ReportCell::from(1_838_u64), 1_838_i64.into(), ReportCell::large_count(1_838)];
+        let cells = [ReportCell::from(1_838_u64), 1_838_i64.into(), 1_838_usize.into()];
         for cell in cells {
             assert_eq!((cell.text.as_str(), cell.value), ("1,838", Some(json!(1_838).into())));
         }

@@ -169,6 +169,11 @@ pub fn new_fact(name: &str, value: impl Into<String>) -> Fact {
     (name.to_owned(), value.into())
 }
 
+/// Creates the facts whose value is known.
+pub fn known_facts<'n>(facts: impl IntoIterator<Item = (&'n str, Option<String>)>) -> Vec<Fact> {
+    facts.into_iter().filter_map(|(name, value)| Some(new_fact(name, value?))).collect()
+}
+
 /// Individual cases.
 #[derive(Debug, Clone)]
 pub struct CaseGallery {

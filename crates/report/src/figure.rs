@@ -141,6 +141,11 @@ pub fn format_rate(per_s: f64) -> String {
     format_quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
+/// Formats a size of unknown uncertainty: `1.50 MiB`.
+pub fn format_bytes(bytes: f64) -> String {
+    format_quantity(bytes, "B", Uncertainty::Unknown)
+}
+
 /// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
 pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
     let mark = if is_lower_bound { "≥ " } else { "" };
@@ -376,6 +381,11 @@ fn is_zero(formatted: &str) -> bool {
     !formatted.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
 }
 
+/// Formats a whole number with thousands separators.
+pub fn format_whole(number: impl ToString) -> String {
+    insert_separators(&number.to_string())
+}
+
 /// Inserts thousands separators into the integer part of a number.
 pub fn insert_separators(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
@@ -425,7 +435,7 @@ pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
 /// Formats a count with its noun: `1 case`, `1,234 cases`.
 pub fn format_count(number: usize, singular: &str, plural: &str) -> String {
     let word = if number == 1 { singular } else { plural };
-    format!("{} {word}", format_number(number as f64, 0))
+    format!("{} {word}", format_whole(number))
 }
 
 /// Returns the part of a sentence that `text` makes of a number or a name; nothing for zero or an

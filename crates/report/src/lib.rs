@@ -131,10 +131,17 @@ pub enum ReportSubject {
     Backfill,
 }
 
-/// Whether the subject of a report determines the charts. `--chart` is then an error.
-fn has_own_charts(measured: ReportSubject) -> bool {
+/// Checks the output options of a report before anything is measured for it.
+///
+/// # Errors
+/// Fails if the sort column is unknown, if the chart does not suit the subject, or if a file cannot
+/// be written.
+pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::Result<()> {
     use ReportSubject::*;
-    matches!(
+    output::check_files(&output.files)?;
+    let is_course = matches!(measured, Trend | Changes);
+    // The subject determines the charts.
+    let has_own_charts = matches!(
         measured,
         Iterations
             | SnippetSearch
@@ -144,17 +151,7 @@ fn has_own_charts(measured: ReportSubject) -> bool {
             | Backfill
             | LoadLevels
             | LoadRates
-    )
-}
-
-/// Checks the output options of a report before anything is measured for it.
-///
-/// # Errors
-/// Fails if the sort column is unknown, if the chart does not suit the subject, or if a file cannot
-/// be written.
-pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::Result<()> {
-    output::check_files(&output.files)?;
-    let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);
+    );
     match output.chart {
         Some(kind) if is_course && kind != ChartKind::Trend => {
             bail!(
@@ -162,7 +159,7 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
             )
         }
         Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_trend()),
-        Some(_) if has_own_charts(measured) => {
+        Some(_) if has_own_charts => {
             bail!("--chart cannot choose the charts of this report\nhint: leave out --chart")
         }
         _ => {}

@@ -6,8 +6,9 @@
 
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
-    Uncertainty, format_about, format_count, format_duration, format_ns, format_number,
-    format_quantity, format_rate, format_share, name_in_unit, uncertainty_of, unless_empty,
+    Uncertainty, format_about, format_bytes, format_count, format_duration, format_ns,
+    format_number, format_quantity, format_rate, format_share, format_whole, name_in_unit,
+    uncertainty_of, unless_empty,
 };
 use crate::format::ReportFormat;
 use crate::format::html::PageProgress;
@@ -326,7 +327,7 @@ fn load_headline(progress: &LoadProgress) -> String {
         }
         (_, Some(planned)) if planned > 0 => format!(
             "{} of {} ({})",
-            format_number(progress.attempted as f64, 0),
+            format_whole(progress.attempted),
             format_count(planned as usize, "request", "requests"),
             format_share(progress.attempted as f64 / planned as f64)
         ),
@@ -455,7 +456,7 @@ fn gauge_figure(name: &str, unit: &str, line: &WatchLine) -> WatchFigure {
         (None, _) => text.cloned().unwrap_or_default(),
         (Some(value), "count" | "") => format_number(value, 0),
         (Some(value), "percent") => format!("{value:.1}%"),
-        (Some(value), "bytes" | "B") => format_quantity(value, "B", Uncertainty::Unknown),
+        (Some(value), "bytes" | "B") => format_bytes(value),
         (Some(value), unit) => format_quantity(value, unit, Uncertainty::Unknown),
     };
     WatchFigure { key, header, value: json!(number), formatted }
@@ -475,7 +476,6 @@ fn watch_figure(
 fn machine_figures(snapshot: &ActivitySnapshot) -> [WatchFigure; 6] {
     let bytes = snapshot.rss_bytes.map(|bytes| bytes as f64);
     let ActivitySnapshot { voluntary_per_s, involuntary_per_s, .. } = snapshot;
-    let format_bytes = |bytes| format_quantity(bytes, "B", Uncertainty::Unknown);
     let format_whole = |value| format_number(value, 0);
     [
         watch_figure(("cpus", "cpus"), snapshot.cpus, |cpus| format!("{cpus:.2}")),

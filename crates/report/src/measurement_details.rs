@@ -3,9 +3,11 @@
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
-use crate::document::{Document, Fact, LinkedText, ReportBlock, SessionLine, new_fact};
+use crate::document::{
+    Document, Fact, LinkedText, ReportBlock, SessionLine, known_facts, new_fact,
+};
 use crate::figure::{
-    Uncertainty, format_count, format_moment, format_number, format_quantity, format_setting,
+    format_bytes, format_count, format_moment, format_setting, format_whole, unless_empty,
 };
 use serde_json::{Value, json};
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, snippet};
@@ -81,11 +83,8 @@ fn describe_changes(worktree: &VariantWorktree, of_session: &str) -> Option<Stri
 fn session_line(name: Option<&str>, session: &Session) -> SessionLine {
     let origin = session.origin.as_ref();
     let revision = origin.map(|origin| {
-        let subject = origin
-            .subject
-            .as_ref()
-            .filter(|subject| !subject.is_empty())
-            .map_or_else(String::new, |subject| format!(" \"{subject}\""));
+        let subject = origin.subject.as_deref().unwrap_or_default();
+        let subject = unless_empty(subject, |subject| format!(" \"{subject}\""));
         let changes = if origin.dirty.is_some() { " + changes" } else { "" };
         format!("{}{subject}{changes}", origin.short())
     });
@@ -143,28 +142,28 @@ fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFinding
 
 /// Describes how one session was measured.
 fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    facts.extend(session.number.map(|number| new_fact("session", format!("@{number}"))));
     let started = format_moment(session.started_unix_ms);
-    facts.push(new_fact("started", format!("{started} UTC")));
     let state = match session.state {
         SessionState::Complete => None,
         SessionState::Running => Some("still running, or killed"),
         SessionState::Interrupted => Some("interrupted; partial results are shown"),
         SessionState::Imported => Some("imported from a file"),
     };
-    facts.extend(state.map(|phrase| new_fact("state", phrase)));
-    if !session.tags.is_empty() {
-        facts.push(new_fact("tags", session.tags.join(" ")));
-    }
-    if !session.command.is_empty() {
-        facts.push(new_fact("command", shell_words::join(&session.command)));
-    }
+    let command = &session.command;
+    let mut facts = known_facts([
+        ("session", session.number.map(|number| format!("@{number}"))),
+        ("started", Some(format!("{started} UTC"))),
+        ("state", state.map(str::to_owned)),
+        ("tags", (!session.tags.is_empty()).then(|| session.tags.join(" "))),
+        ("command", (!command.is_empty()).then(|| shell_words::join(command))),
+    ]);
     facts.extend(session.variants.iter().filter_map(variant_fact));
     facts.extend(design_facts(&session.design, session.variants.len()));
-    facts.push(new_fact("runs", runs_text(session, done)));
-    let speedwell = session.environment.speedwell.as_deref();
-    facts.extend(speedwell.map(|version| new_fact("measured by", format!("Speedwell {version}"))));
+    let speedwell = session.environment.speedwell.as_ref();
+    facts.extend(known_facts([
+        ("runs", Some(runs_text(session, done))),
+        ("measured by", speedwell.map(|version| format!("Speedwell {version}"))),
+    ]));
     facts
 }
 
@@ -213,8 +212,7 @@ fn design_facts(design: &SessionDesign, variants: usize) -> Vec<Fact> {
     }
     facts.push(new_fact("stopping rule", stopping_text(&design.stopping, variants)));
     let threshold = design.threshold.map(format_setting);
-    facts
-        .extend(threshold.map(|percentage| new_fact("threshold set before measuring", percentage)));
+    facts.extend(known_facts([("threshold set before measuring", threshold)]));
     facts
 }
 
@@ -237,12 +235,8 @@ fn layout_text(layout: &LayoutVariation) -> Option<String> {
 fn stopping_text(stopping: &StoppingDesign, variants: usize) -> String {
     match stopping {
         StoppingDesign::Fixed { runs } => {
-            let runs = format_count(*runs as usize, "run", "runs");
-            if variants > 1 {
-                format!("after {runs} of every variant")
-            } else {
-                format!("after {runs}")
-            }
+            let of_every = if variants > 1 { " of every variant" } else { "" };
+            format!("after {}{of_every}", format_count(*runs as usize, "run", "runs"))
         }
         StoppingDesign::Sequential { looks, alpha, delta } => {
             let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
@@ -259,7 +253,7 @@ fn stopping_text(stopping: &StoppingDesign, variants: usize) -> String {
 
 fn runs_text(session: &Session, done: usize) -> String {
     let failed = session.failures.iter().filter(|f| !f.cause.is_skip()).count();
-    let [done, others] = [done, failed].map(|runs| format_number(runs as f64, 0));
+    let [done, others] = [done, failed].map(format_whole);
     if failed > 0 { format!("{done}, and {others} failed") } else { done }
 }
 
@@ -306,9 +300,7 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
 }
 
 fn environment_facts(environment: &Environment) -> Vec<Fact> {
-    let memory = environment
-        .memory_bytes
-        .map(|bytes| format_quantity(bytes as f64, "B", Uncertainty::Unknown));
+    let memory = environment.memory_bytes.map(|bytes| format_bytes(bytes as f64));
     let load = environment.load.map(|load| load.map(|average| format!("{average:.2}")).join(" "));
     let aslr = environment.aslr.map(|is_on| if is_on { "on" } else { "off" }.to_owned());
     let governors = Some(environment.governors.join(" ")).filter(|names| !names.is_empty());
@@ -324,10 +316,7 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
         ("load before", load),
         ("speedwell", environment.speedwell.clone()),
     ];
-    let mut facts: Vec<Fact> = properties
-        .into_iter()
-        .filter_map(|(name, value)| value.map(|value| (name.to_owned(), value)))
-        .collect();
+    let mut facts = known_facts(properties);
     facts.extend(environment.facts.iter().map(|(name, value)| named_fact(name, value)));
     facts.extend(environment.programs.iter().map(program_fact));
     facts
@@ -344,7 +333,7 @@ fn named_fact(name: &str, value: &str) -> Fact {
     let number: Option<f64> = value.parse().ok();
     let (name, value) = match (name.strip_suffix("_percent"), name.strip_suffix("_bytes"), number) {
         (Some(name), _, Some(_)) => (name, format!("{value}%")),
-        (_, Some(name), Some(bytes)) => (name, format_quantity(bytes, "B", Uncertainty::Unknown)),
+        (_, Some(name), Some(bytes)) => (name, format_bytes(bytes)),
         _ => (name, value.to_owned()),
     };
     (name.replace('_', " ") + suffix, value)
@@ -353,11 +342,9 @@ fn named_fact(name: &str, value: &str) -> Fact {
 fn program_fact(program: &MeasuredProgram) -> Fact {
     let mut parts: Vec<String> = program.version.clone().into_iter().collect();
     parts.push(program.path.display().to_string());
-    let versions: Vec<_> =
-        program.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    if !versions.is_empty() {
-        parts.push(format!("({})", versions.join(", ")));
-    }
+    let versions = program.versions.iter().map(|(name, version)| format!("{name} {version}"));
+    let versions = versions.collect::<Vec<_>>().join(", ");
+    parts.extend((!versions.is_empty()).then(|| format!("({versions})")));
     (format!("variant {}", program.variant), parts.join(" "))
 }
 

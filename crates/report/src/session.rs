@@ -12,7 +12,7 @@ pub use crate::comparison::report_requested;
 use crate::comparison::{first_answer, report_findings};
 use crate::document::Document;
 use crate::failures::report_failures;
-use crate::figure::{format_about, format_count, format_duration, format_number};
+use crate::figure::{format_about, format_count, format_duration, format_whole};
 use crate::load::{loads_headline, report_load_session};
 use crate::output::OutputOptions;
 use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
@@ -224,7 +224,7 @@ pub fn list_sessions_with_answers(
         document.push_note(format!(
             "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
             sessions.len(),
-            format_number(page.all as f64, 0),
+            format_whole(page.all),
             page.number + 1
         ));
     }
@@ -255,10 +255,10 @@ fn session_columns() -> ColumnSet<SessionOverview> {
             ReportCell::words(session.tags.join(" ")).with_emphasis(TextEmphasis::Strong),
         words("variants", "variants").expendable(2) =>
             ReportCell::words(session.variants.join(" ")).with_text(variant_names(session)),
-        figure("cases", "cases") => ReportCell::large_count(session.cases),
-        figure("runs", "runs") => ReportCell::large_count(session.runs),
+        figure("cases", "cases") => session.cases,
+        figure("runs", "runs") => session.runs,
         figure("failures", "failed") =>
-            ReportCell::large_count(session.failures)
+            ReportCell::from(session.failures)
                 .shown_if(session.failures > 0)
                 .with_emphasis(TextEmphasis::Bad),
         figure("elapsed_ms", "took").expendable(3) =>
@@ -350,7 +350,7 @@ pub fn list_planned_cases(
         identifier("case", "case") => line.case.id(),
         machine("benchmark") => &line.case.benchmark,
         machine("parameters") => parameters_json(&line.case),
-        figure("runs", "runs") => ReportCell::large_count(line.runs as usize),
+        figure("runs", "runs") => line.runs,
     };
     document.push_table(columns.build_table("cases", cases));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();

@@ -162,7 +162,7 @@ fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<SessionLine<'a>> {
             .with_text(variant_names(line.session)),
         machine("cases") => line.session.cases,
         machine("runs") => line.session.runs,
-        figure("failures", "failed") => ReportCell::large_count(line.session.failures)
+        figure("failures", "failed") => ReportCell::from(line.session.failures)
             .shown_if(line.session.failures > 0).with_emphasis(TextEmphasis::Bad),
         machine("elapsed_ms") => line.session.elapsed_ms,
         machine("command") => line.session.command.join(" "),

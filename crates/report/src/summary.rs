@@ -8,7 +8,7 @@ use crate::case_labels::{
 };
 use crate::document::Document;
 use crate::figure::{
-    Uncertainty, better_direction, format_count, format_number, format_signed, name_in_unit,
+    Uncertainty, better_direction, format_count, format_signed, format_whole, name_in_unit,
     uncertainty_of, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
@@ -148,7 +148,7 @@ pub fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<Summa
         figure("runs_shown", "runs").for_people().expendable(1) =>
             ReportCell::from(line.summary.runs.len()).with_text(&line.runs),
         figure("outliers_shown", "outliers").for_people().expendable(5) =>
-            ReportCell::large_count(line.summary.outliers.len())
+            ReportCell::from(line.summary.outliers.len())
                 .shown_if(!line.summary.outliers.is_empty()),
         figure("mean_shown", "mean").for_people().expendable(6) if is_verbose =>
             line.shown_cell(line.summary.mean),
@@ -268,7 +268,7 @@ pub fn prepare_lines<'a>(
             name: RowName::default(),
             place: scale.rounding_place(summary.center.value, summary_uncertainty(summary)),
             unit: scale.symbol.clone(),
-            runs: format_number(summary.runs.len() as f64, 0),
+            runs: format_whole(summary.runs.len()),
             variant: summary.variant.to_string(),
             time: time_per_iteration(summary, choice),
             marks: notes.collect::<Vec<_>>().join(" "),

@@ -468,7 +468,7 @@ pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile>
         identifier("file", "file") => &file.file,
         machine("parameter") => &name,
         figure("n", "iterations") =>
-            file.level.as_ref().map(|level| ReportCell::large_count(level.n as usize)),
+            file.level.as_ref().map(|level| level.n),
         words("outcome", "outcome") => outcome_cell(file.outcome),
         figure("cv", "CV") => ReportCell::share(file.level.as_ref().map(|level| level.spread.mean)),
         figure("max_cv", "max CV") => ReportCell::share(worst_case(file).map(|(_, cv)| cv)),

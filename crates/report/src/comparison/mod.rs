@@ -25,7 +25,7 @@ use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures_of, report_validity};
 use crate::figure::{
-    Uncertainty, format_change, format_change_interval, format_number, format_share,
+    Uncertainty, format_change, format_change_interval, format_share, format_whole,
     uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
@@ -451,7 +451,7 @@ fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> O
 
 fn runs_text(row: &CaseComparison) -> String {
     let (old, new) = (row.baseline.runs.len(), row.candidate.runs.len());
-    if old == new { format_number(old as f64, 0) } else { format!("{old}/{new}") }
+    if old == new { format_whole(old) } else { format!("{old}/{new}") }
 }
 
 /// All notes on a row.

@@ -10,9 +10,8 @@ use crate::comparison::sections::with_short_names;
 use crate::comparison::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
-    Uncertainty, better_direction, format_change_interval, format_count, format_number,
-    format_percent_interval, format_quantity, format_setting, format_share, name_in_unit,
-    quality_words,
+    Uncertainty, better_direction, format_change_interval, format_count, format_percent_interval,
+    format_quantity, format_setting, format_share, format_whole, name_in_unit, quality_words,
 };
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
@@ -179,7 +178,7 @@ fn too_few_runs(comparison: &CandidateComparison, row: &CaseComparison) -> Strin
     let mut notes = row.notes.iter().filter_map(|note| note.strip_prefix("Too few "));
     let (unit, numbers) = match notes.find_map(|note| note.split_once(": ")) {
         Some((unit, numbers)) => (unit, numbers.trim_end_matches('.').to_owned()),
-        None => ("runs", format!("{} a side", format_number(fewest as f64, 0))),
+        None => ("runs", format!("{} a side", format_whole(fewest))),
     };
     let CandidateComparison { baseline, candidate, .. } = comparison;
     format!("too few {unit} to compare {candidate} with {baseline}: {numbers}")
@@ -354,7 +353,7 @@ pub fn runs_sentence(
 /// Formats the smallest and the largest number of runs of a side.
 pub fn range_of_runs<'r>(rows: impl Iterator<Item = &'r CaseComparison>) -> Option<String> {
     let counts = rows.flat_map(|row| [row.baseline.runs.len(), row.candidate.runs.len()]);
-    format_range(&counts.collect::<Vec<usize>>(), |runs| format_number(runs as f64, 0))
+    format_range(&counts.collect::<Vec<usize>>(), format_whole)
 }
 
 /// Returns the explanations below all tables, without duplicates: limits of unusual figures and,
@@ -513,7 +512,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
         format!("where no change was found, a change of {range} would have been detected")
     });
     let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
-    let needed = format_range(&more_runs, |n| format_number(f64::from(n), 0))
+    let needed = format_range(&more_runs, format_whole)
         .map(|range| format!("unclear cases need about {range} more runs a side"));
     let parts: Vec<String> = found.into_iter().chain(needed).collect();
     (!parts.is_empty()).then(|| capitalize_sentence(&parts.join("; ")))
@@ -522,7 +521,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
 fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let looks: Vec<u32> = rows.filter_map(|row| row.decided_at).collect();
-    let range = format_range(&looks, |n| format_number(f64::from(n), 0))?;
+    let range = format_range(&looks, format_whole)?;
     Some(format!(
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
          early exaggerates changes a little."

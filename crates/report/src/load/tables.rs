@@ -4,10 +4,11 @@
 //! Each table has its own entry point: [`main_times`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
 
-use crate::document::{Fact, ReportBlock, new_fact};
+use crate::document::{Fact, ReportBlock, known_facts, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
-    format_number, format_quantity, format_rate, format_reported_time, format_share, unless_empty,
+    format_number, format_quantity, format_rate, format_reported_time, format_share, format_whole,
+    unless_empty,
 };
 use crate::table::{
     ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
@@ -44,7 +45,7 @@ pub fn format_requests(number: u64) -> String {
 pub fn format_failed(errors: u64, attempts: u64) -> String {
     format!(
         "{} of {} failed ({})",
-        format_number(errors as f64, 0),
+        format_whole(errors),
         format_requests(attempts),
         format_share(errors as f64 / attempts.max(1) as f64)
     )
@@ -131,7 +132,7 @@ fn count_columns(
     column_set! { row: CountRow;
         machine("load") => &load,
         identifier(name, name) => &row.name,
-        figure("count", count) => ReportCell::large_count(row.count as usize),
+        figure("count", count) => row.count,
         figure("share", "share") =>
             ReportCell::share((row.total > 0).then(|| row.count as f64 / row.total as f64)),
         words(meaning, meaning).expendable(expendable) => row.meaning,
@@ -248,7 +249,7 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
             ReportCell::words(times.quantity.name()).with_text(time.map_or("", |time| time.3))
         },
         machine("group") => times.group.name(),
-        figure("count", "number") => ReportCell::large_count(times.count as usize),
+        figure("count", "number") => times.count,
         machine("lower_bounds") => times.lower_bounds,
         figure("min_ns", "min") => spread_cell(times, Some(times.least_ns as f64), false),
         figure("mean_ns", "mean") => mean_cell(times),
@@ -328,8 +329,7 @@ pub fn request_counts(loads: &[&LoadFindings<'_>]) -> Vec<Fact> {
         ("failed", sum(|counts| Some(counts.all_errors()))),
         ("not sent", sum(|counts| Some(counts.count_of("unsent")))),
     ];
-    let known = counts.into_iter().filter_map(|(name, count)| Some((name, count?)));
-    known.map(|(name, count)| new_fact(name, format_number(count as f64, 0))).collect()
+    known_facts(counts.map(|(name, count)| (name, count.map(format_whole))))
 }
 
 /// Lists whether connections or the generator itself distort the times of a single load.
@@ -337,7 +337,7 @@ pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let mut facts = Vec::new();
     let connections = if closes_each(load) {
         let opened = load.run.measured.totals.outcomes.connections.opened;
-        format!("{} opened: the server closes each one", format_number(opened as f64, 0))
+        format!("{} opened: the server closes each one", format_whole(opened))
     } else {
         connections_text(load)
     };
@@ -468,32 +468,31 @@ fn process_fact(run: &LoadRun) -> Option<Fact> {
 fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
-    let parts = parts.map(|row| format!("{} {}", format_number(row.count as f64, 0), row.name));
+    let parts = parts.map(|row| format!("{} {}", format_whole(row.count), row.name));
     let sum = parts.reduce(|sum, part| format!("{sum} + {part}")).unwrap_or("0".to_owned());
     let state = if load.balance.is_ok() { "balanced" } else { "NOT BALANCED" };
-    format!("{} attempted = {sum}: {state}", format_number(counts.attempts() as f64, 0))
+    format!("{} attempted = {sum}: {state}", format_whole(counts.attempts()))
 }
 
 fn connections_text(load: &LoadFindings<'_>) -> String {
     let connections = &load.run.measured.totals.outcomes.connections;
-    let failed = unless_empty(connections.failed, |failed| {
-        format!(", {} failed", format_number(failed as f64, 0))
-    });
+    let failed =
+        unless_empty(connections.failed, |failed| format!(", {} failed", format_whole(failed)));
     let per_connection = load.per_connection.map(|(fewest, most)| {
         if fewest == most {
             format!("; {} on each", format_requests(most))
         } else {
-            format!("; {} to {} on each", format_number(fewest as f64, 0), format_requests(most))
+            format!("; {} to {} on each", format_whole(fewest), format_requests(most))
         }
     });
     let warmup = &load.run.measured.warmup.outcomes.connections;
     let in_warmup = unless_empty(warmup.opened, |opened| {
-        format!(" after {} in the warm-up", format_number(opened as f64, 0))
+        format!(" after {} in the warm-up", format_whole(opened))
     });
     format!(
         "{} opened{in_warmup}{failed}, at most {} at once; {} on reused connections{}",
-        format_number(connections.opened as f64, 0),
-        format_number(f64::from(load.run.measured.max_connections), 0),
+        format_whole(connections.opened),
+        format_whole(load.run.measured.max_connections),
         format_requests(connections.reused_sends),
         per_connection.unwrap_or_default()
     )

@@ -5,6 +5,7 @@
 
 use crate::figure::{
     format_count, format_duration, format_ns, format_number, format_rate, format_share,
+    format_whole,
 };
 use crate::load::tables::{format_achieved, format_failed, format_in_flight, format_requests};
 use speedwell_analysis::load::{
@@ -162,7 +163,7 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
             "BUG IN SPEEDWELL: the machines counted {} in total, but the combined result contains {}, \
              so no figure can be trusted. Please report this with the JSON of the load.",
             format_requests(*parts),
-            format_number(*whole as f64, 0)
+            format_whole(whole)
         ),
         LoadRemark::MachineLost(part) => format!(
             "{} was lost ({}): it had attempted {} within {}; no figure includes them. \
@@ -225,13 +226,13 @@ fn requests_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> String
         LoadRemark::LengthsVary => format!(
             "The bodies of successful responses differ in length ({} to {} bytes): not a failure, \
              but check that all of them are the expected response.",
-            format_number(responses.min_body_bytes as f64, 0),
-            format_number(responses.max_body_bytes as f64, 0)
+            format_whole(responses.min_body_bytes),
+            format_whole(responses.max_body_bytes)
         ),
         LoadRemark::NotReusable => format!(
             "The server closed the connection after {} of {}, so the results include the time to \
              connect again.",
-            format_number(responses.closing() as f64, 0),
+            format_whole(responses.closing()),
             format_responses(responses.count)
         ),
         LoadRemark::DoubtfulFraming => format!(
@@ -336,7 +337,7 @@ fn unfinished_sentence(counts: &OutcomeCounts) -> String {
     ];
     let parts = outcomes.into_iter().filter_map(|(outcome, description)| {
         let count = counts.count_of(outcome);
-        (count > 0).then(|| format!("{} {description}", format_number(count as f64, 0)))
+        (count > 0).then(|| format!("{} {description}", format_whole(count)))
     });
     let parts: Vec<String> = parts.collect();
     format!(

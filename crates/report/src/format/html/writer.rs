@@ -2,7 +2,7 @@
 //! escapes text for HTML, and decides which charts go to separate pages.
 
 use crate::document::{CaseGallery, Document, ReportBlock};
-use crate::figure::{format_number, unless_empty};
+use crate::figure::{format_whole, unless_empty};
 use crate::format::is_bidi_control;
 use crate::glossary::GlossaryTerm;
 use crate::table::TextEmphasis;
@@ -201,7 +201,7 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
     }
     let title = part_title(number, preceding);
     let mut document = Document::new(document.report);
-    document.push_heading(1, format!("{title} of {}", format_number(preceding as f64, 0)));
+    document.push_heading(1, format!("{title} of {}", format_whole(preceding)));
     document.extend(shown.into_iter().map(ReportBlock::Gallery));
     Some(PartOfCharts { document, first, title })
 }
@@ -209,7 +209,7 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
 /// Formats the title of part `number`, as in `cases 51 to 100`. The document has `cases` cases.
 fn part_title(number: usize, cases: usize) -> String {
     let (first, last) = ((number - 1) * CASES_PER_PAGE + 1, (number * CASES_PER_PAGE).min(cases));
-    let [from, to] = [first, last].map(|index| format_number(index as f64, 0));
+    let [from, to] = [first, last].map(format_whole);
     if first == last { format!("case {from}") } else { format!("cases {from} to {to}") }
 }
 
