@@ -5,12 +5,12 @@
 
 use crate::changes::{OpenChanges, series_changes};
 use crate::document::Document;
-use crate::figure::{DAY_MS, format_about, format_age, format_count};
+use crate::figure::{DAY_MS, format_about, format_age, format_count, unless_empty};
 use crate::live::remaining_time;
 use crate::series_list::{branch_title, list_series};
 use crate::session_list::SessionResult;
 use crate::table::{
-    ColumnSet, Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set,
+    Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set,
 };
 use serde_json::json;
 use speedwell_analysis::history::ProjectHistory;
@@ -94,7 +94,7 @@ pub fn report_home(state: &HomeState<'_>) -> Document {
         .collect();
     document.push_headline(home_headline(state, failed.len()));
     if !state.running.is_empty() {
-        document.push_table(running_columns().build_table("running", state.running));
+        document.push_table(running_table(state.running));
     }
     if let Some(table) = compact_changes(state) {
         document.push_heading(2, "Open changes");
@@ -188,21 +188,17 @@ fn shorten_text(text: &str, max_chars: usize) -> String {
 
 fn home_headline(state: &HomeState<'_>, failed: usize) -> String {
     let open = OpenChanges::from_history(state.history);
-    let mut parts = vec![match open.known + open.suspected {
+    let changes = match open.known + open.suspected {
         0 => "no open change".to_owned(),
         count => format_count(count, "open change", "open changes"),
-    }];
-    if failed > 0 {
-        parts.push(format!("{failed} failed"));
-    }
-    if !state.running.is_empty() {
-        parts.push(format!("● {} live", state.running.len()));
-    }
-    format!("{} / {}. {}", state.project, branch_title(state.history), parts.join(" · "))
+    };
+    let failed = unless_empty(failed, |failed| format!(" · {failed} failed"));
+    let live = unless_empty(state.running.len(), |live| format!(" · ● {live} live"));
+    format!("{} / {}. {changes}{failed}{live}", state.project, branch_title(state.history))
 }
 
-fn running_columns() -> ColumnSet<RunningSession> {
-    column_set! { session: RunningSession;
+fn running_table(running: &[RunningSession]) -> ReportTable {
+    let columns = column_set! { session: RunningSession;
         label("number", "session") => match session.number {
             Some(number) => ReportCell::session(number).with_text(format!("● @{number}")),
             None => ReportCell::text("● load"),
@@ -213,7 +209,8 @@ fn running_columns() -> ColumnSet<RunningSession> {
         machine("done") => session.done,
         machine("planned") => session.planned,
         words("watch", "").for_people() => ReportCell::text("watch"),
-    }
+    };
+    columns.build_table("running", running)
 }
 
 /// Describes progress, as in `18 of at most 64 runs, about 40 s left`.
@@ -240,25 +237,22 @@ fn progress_text(session: &RunningSession) -> String {
 
 /// Counts the sessions since yesterday, and lists the failed and missing ones.
 fn arrivals_table(state: &HomeState<'_>, recent: usize, failed: &[&SessionArrival]) -> ReportTable {
-    let row = |kind: &str, session: Option<i64>, cell: ReportCell| {
+    let row = |kind: &str, session: Option<i64>, text: String| {
+        let emphasis = if kind == "sessions" { TextEmphasis::None } else { TextEmphasis::Bad };
+        let cell = ReportCell::words(text).with_emphasis(emphasis);
         ReportRow::Cells(vec![cell, ReportCell::words(kind), ReportCell::from(session)])
     };
-    let count = ReportCell::words(format_count(recent, "session", "sessions"));
-    let mut rows = vec![row("sessions", None, count)];
+    let mut rows = vec![row("sessions", None, format_count(recent, "session", "sessions"))];
     for session in failed.iter().take(MAX_LISTED) {
-        let text = format!("@{} failed", session.number);
-        let cell = ReportCell::words(text).with_emphasis(TextEmphasis::Bad);
-        rows.push(row("failed", Some(session.number), cell));
+        rows.push(row("failed", Some(session.number), format!("@{} failed", session.number)));
     }
     if failed.len() > MAX_LISTED {
-        let text = format!("{} more failed", failed.len() - MAX_LISTED);
-        rows.push(row("failed", None, ReportCell::words(text).with_emphasis(TextEmphasis::Bad)));
+        rows.push(row("failed", None, format!("{} more failed", failed.len() - MAX_LISTED)));
     }
     for silent in state.silent {
         let name = schedule_name(silent.newest, state.machines);
         let text = format!("! {name} silent for {}", format_age(silent.silent_ms));
-        let cell = ReportCell::words(text).with_emphasis(TextEmphasis::Bad);
-        rows.push(row("silent", Some(silent.newest.number), cell));
+        rows.push(row("silent", Some(silent.newest.number), text));
     }
     ReportTable {
         columns: vec![
@@ -305,46 +299,36 @@ fn compact_changes(state: &HomeState<'_>) -> Option<ReportTable> {
         table.footnotes.push(format!("{} more", all - MAX_CHANGES));
     }
     let index_of = |key: &str| table.columns.iter().position(|column| column.key == key);
-    let [case, verdict, status, subject, after] =
-        ["case", "verdict", "state", "subject", "after"].map(&index_of);
+    let (case, verdict, status) = (index_of("case")?, index_of("verdict")?, index_of("state")?);
+    let (subject, after) = (index_of("subject")?, index_of("after")?);
     let hidden: Vec<usize> = HIDDEN_COLUMNS.into_iter().filter_map(index_of).collect();
     let since = change_times(state.history);
     for row in &mut table.rows {
         let ReportRow::Cells(cells) = row else { continue };
-        let text_at = |index: Option<usize>| {
-            let value = index.and_then(|index| cells[index].value.as_ref());
-            value.and_then(Datum::as_str).unwrap_or_default().to_owned()
+        let text_at = |index: usize| {
+            cells[index].value.as_ref().and_then(Datum::as_str).unwrap_or_default().to_owned()
         };
         let is_suspected = text_at(status) == ChangeState::Suspected.to_string();
         let revision = text_at(after);
-        if let (Some(case), Some(verdict)) = (case, verdict) {
-            let symbol = cells[verdict].text.chars().next().unwrap_or('?');
-            let symbol = if is_suspected { '?' } else { symbol };
-            cells[case].text = format!("{symbol} {}", cells[case].text);
-            cells[case].emphasis = cells[verdict].emphasis;
-        }
+        let symbol = cells[verdict].text.chars().next().filter(|_| !is_suspected).unwrap_or('?');
+        cells[case].text = format!("{symbol} {}", cells[case].text);
+        cells[case].emphasis = cells[verdict].emphasis;
         for &index in &hidden {
             cells[index].text.clear();
         }
-        if let Some(subject) = subject {
-            let text = shorten_text(&cells[subject].text, MAX_SUBJECT_CHARS);
-            let text = format!("{} {text}", short_revision(&revision));
-            cells[subject].text = text.trim_end().to_owned();
-        }
+        let text = shorten_text(&cells[subject].text, MAX_SUBJECT_CHARS);
+        let text = format!("{} {text}", short_revision(&revision));
+        cells[subject].text = text.trim_end().to_owned();
         let time = since.get(revision.as_str()).copied();
         let age = time.map(|time| format_age(state.now_unix_ms - time)).unwrap_or_default();
         cells.push(ReportCell::from(time).with_text(age));
         cells.push(ReportCell::from(state.authors.get(&revision)));
-        if let Some(case) = case {
-            cells.swap(0, case);
-        }
+        cells.swap(0, case);
     }
     table.name = "open_changes";
     table.columns.push(ReportColumn::figure("since_unix_ms", "since"));
     table.columns.push(ReportColumn::words("author", "by"));
-    if let Some(case) = case {
-        table.columns.swap(0, case);
-    }
+    table.columns.swap(0, case);
     Some(table)
 }
 

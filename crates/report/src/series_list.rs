@@ -3,9 +3,7 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_trends`].
 
-use crate::changes::{
-    OpenChanges, SeriesChange, case_phrase, current_value, format_figure, series_changes,
-};
+use crate::changes::{OpenChanges, SeriesChange, case_phrase, current_value, series_changes};
 use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{DAY_MS, format_age, format_count, format_share};
@@ -77,11 +75,11 @@ pub(crate) fn list_series(history: &ProjectHistory, filter: &str, now_unix_ms: i
         other.urgency().total_cmp(&one.urgency()).then_with(|| one.name().cmp(&other.name()))
     });
     if lines.is_empty() {
-        let message = match (history.series.is_empty(), words.is_empty()) {
-            (true, _) => "no series has a point on this branch".to_owned(),
-            (false, _) => format!("no benchmark matches '{filter}'"),
-        };
-        document.push_paragraph(message);
+        document.push_paragraph(if history.series.is_empty() {
+            "no series has a point on this branch".to_owned()
+        } else {
+            format!("no benchmark matches '{filter}'")
+        });
     }
     if lines.len() <= MAX_UNGROUPED {
         document.push_table(series_columns().build_table("series", &lines));
@@ -95,20 +93,18 @@ pub(crate) fn list_series(history: &ProjectHistory, filter: &str, now_unix_ms: i
     let is_only = groups.len() == 1;
     for (name, members) in groups {
         let changed = members.iter().filter(|line| line.urgency() > 0.0).count();
+        let changes = match changed {
+            0 => "no change".to_owned(),
+            count => format!("{count} changed"),
+        };
+        let benchmarks = format_count(members.len(), "benchmark", "benchmarks");
         let name = if name.is_empty() { "other" } else { &name };
         let table = ReportTable {
             caption: vec![format!("benchmarks of {name}")],
             ..series_columns().build_table("series", &members)
         };
         document.push(ReportBlock::Aside {
-            summary: format!(
-                "{name}: {}, {}",
-                format_count(members.len(), "benchmark", "benchmarks"),
-                match changed {
-                    0 => "no change".to_owned(),
-                    count => format!("{count} changed"),
-                }
-            ),
+            summary: format!("{name}: {benchmarks}, {changes}"),
             open: changed > 0 || is_only || !words.is_empty(),
             blocks: vec![ReportBlock::Table(table)],
         });
@@ -170,13 +166,6 @@ impl SeriesLine<'_> {
         if is_suspected { size / 1e9 } else { size }
     }
 
-    /// Builds the cell with the current value.
-    fn value_cell(&self) -> ReportCell {
-        let value = current_value(self.series);
-        let text = value.map(|value| format_figure(&value, &self.series.key.metric));
-        ReportCell::figure(value.map(|value| value.value)).with_text(text.unwrap_or_default())
-    }
-
     /// Builds the cell with the sparkline.
     fn sparkline_cell(&self) -> ReportCell {
         let trend = &self.series.trend;
@@ -213,7 +202,7 @@ impl SeriesLine<'_> {
                 triage => format!(", {triage}"),
             };
             let size = line.size_text(false);
-            return ReportCell::figure(Some(line.relative_change().value.abs()))
+            return ReportCell::from(line.relative_change().value.abs())
                 .with_text(format!("{mark} {size}{}{triage}", age.unwrap_or_default()))
                 .with_emphasis(line.emphasis());
         }
@@ -246,7 +235,8 @@ fn series_columns<'a>() -> ColumnSet<SeriesLine<'a>> {
         machine("variant") => &line.series.key.variant,
         words("metric", "metric").expendable(2) =>
             ReportCell::words(&line.series.key.metric.name).with_emphasis(TextEmphasis::Muted),
-        figure("value", "now") => line.value_cell(),
+        figure("value", "now") =>
+            ReportCell::estimate(current_value(line.series), &line.series.key.metric.unit),
         machine("low") => current_value(line.series).map(|value| value.low),
         machine("high") => current_value(line.series).map(|value| value.high),
         machine("unit") => &line.series.key.metric.unit,

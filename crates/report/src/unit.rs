@@ -215,12 +215,9 @@ impl FigureScale {
 }
 
 fn largest_below(stored: &ShownUnit, figures: &[f64]) -> &'static ShownUnit {
-    let smallest = figures
-        .iter()
-        .map(|figure| figure.abs() * stored.base_units)
-        .filter(|size| size.is_finite() && *size > 0.0)
-        .fold(f64::INFINITY, f64::min);
-    let smallest = if smallest.is_finite() { smallest } else { 0.0 };
+    let sizes = figures.iter().map(|figure| figure.abs() * stored.base_units);
+    let known = sizes.filter(|size| size.is_finite() && *size > 0.0);
+    let smallest = known.reduce(f64::min).unwrap_or(0.0);
     let mut default_units =
         KNOWN_UNITS.iter().filter(|unit| unit.is_default && unit.dimension == stored.dimension);
     let fits = |unit: &&ShownUnit| {

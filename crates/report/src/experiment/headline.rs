@@ -175,15 +175,13 @@ fn size_text(rows: &[&CaseComparison]) -> String {
 /// Formats the range of changes that the data cannot exclude.
 fn possible_changes(rows: &[&CaseComparison]) -> String {
     let changes = rows.iter().filter_map(|row| row.change);
-    let ends = changes.map(|change| (change.low, change.high));
-    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
-        (low.min(end.0), high.max(end.1))
-    });
-    let range = (low.is_finite() && high.is_finite()).then(|| {
-        let percent = |share: f64| format!("{}%", format_signed(share * 100.0, 0));
-        format!(", {} to {} is possible", percent(low), percent(high))
-    });
-    range.unwrap_or_default()
+    let low = changes.clone().map(|change| change.low).fold(f64::INFINITY, f64::min);
+    let high = changes.map(|change| change.high).fold(f64::NEG_INFINITY, f64::max);
+    if !low.is_finite() || !high.is_finite() {
+        return String::new();
+    }
+    let [low, high] = [low, high].map(|share| format_signed(share * 100.0, 0));
+    format!(", {low}% to {high}% is possible")
 }
 
 fn format_factor(change: f64) -> String {
@@ -285,16 +283,12 @@ fn case_grid<'a>(
         let has = |variant: &ExperimentVariant, factor: &str, level: &str| {
             variant.factors.iter().any(|(name, value)| name == factor && value == level)
         };
-        let mut variants = experiment.variants.iter();
-        let variant = variants
-            .find(|variant| has(variant, across, column) && has(variant, down, row))?
-            .name
-            .as_str();
+        let is_wanted =
+            |variant: &&ExperimentVariant| has(variant, across, column) && has(variant, down, row);
+        let variant = experiment.variants.iter().find(is_wanted)?.name.as_str();
         let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
-        Some(GridCell {
-            variant,
-            center: compared.side_estimate(summary).unwrap_or(summary.center),
-        })
+        let center = compared.side_estimate(summary).unwrap_or(summary.center);
+        Some(GridCell { variant, center })
     };
     let row = |name: String| {
         let cells = columns.iter().map(|column| cell(&name, column)).collect();
@@ -315,11 +309,9 @@ fn case_grid<'a>(
 pub fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     let scale = &grid.scale;
     let rows = grid.rows.iter().map(|(name, grid_cells)| {
-        let data: serde_json::Map<String, serde_json::Value> = grid_cells
-            .iter()
-            .flatten()
-            .filter_map(|cell| Some((cell.variant.to_owned(), json_number(cell.center.value)?)))
-            .collect();
+        let data = grid_cells.iter().flatten();
+        let data = data.filter_map(|cell| Some((cell.variant, json_number(cell.center.value)?)));
+        let data: serde_json::Value = data.collect();
         let mut cells = vec![ReportCell::words(name), ReportCell::value(data)];
         cells.extend(grid_cells.iter().map(|cell| match cell {
             Some(GridCell { variant, center }) => {

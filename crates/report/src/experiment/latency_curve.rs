@@ -82,17 +82,15 @@ fn served_pictures<'a>(
 ) -> Vec<ServedPicture<'a>> {
     let cases = curves_by_case(group, experiment);
     if series == ChartSeries::Variants {
+        let line = |curve: &'a LatencyCurve| ServedLine {
+            name: variant_label(experiment, &curve.variant),
+            curve,
+            colour: variant_color(experiment, curve),
+        };
         let pictures = cases.into_iter().map(|(case, curves)| ServedPicture {
             subject: case.id(),
             short_name: |curve| curve.variant.to_string(),
-            lines: curves
-                .into_iter()
-                .map(|curve| ServedLine {
-                    name: variant_label(experiment, &curve.variant),
-                    curve,
-                    colour: variant_color(experiment, curve),
-                })
-                .collect(),
+            lines: curves.into_iter().map(line).collect(),
         });
         return pictures.collect();
     }
@@ -137,12 +135,9 @@ impl<'a> ServedPicture<'a> {
             let name = (self.short_name)(line.curve);
             Some(format!("{name} {}", format_number(ms, decimal_place(ms, Uncertainty::Unknown))))
         });
-        let longest: Vec<String> = longest.collect();
-        let subtitle = format!(
-            "{}; shown up to {end}%; slowest request in ms: {}",
-            self.subject,
-            longest.join(", ")
-        );
+        let longest = longest.collect::<Vec<_>>().join(", ");
+        let subtitle =
+            format!("{}; shown up to {end}%; slowest request in ms: {longest}", self.subject);
         let axes = (
             plot::ChartAxis::linear("percentage of the requests"),
             plot::ChartAxis::linear("served within, ms"),
@@ -184,18 +179,16 @@ impl<'a> ServedPicture<'a> {
             colour: line.colour,
         });
         let series: Vec<plot::PointSeries> = series.collect();
-        ReportChart::new(
-            title,
-            plot::AnyChart::Line(plot::LineChart {
-                title: title.to_owned(),
-                subtitle: Some(subtitle),
-                x,
-                y,
-                observations: Vec::new(),
-                curves: series.len(),
-                series,
-            }),
-        )
+        let picture = plot::AnyChart::Line(plot::LineChart {
+            title: title.to_owned(),
+            subtitle: Some(subtitle),
+            x,
+            y,
+            observations: Vec::new(),
+            curves: series.len(),
+            series,
+        });
+        ReportChart::new(title, picture)
     }
 }
 
@@ -255,39 +248,36 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
     let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
     let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &times, None);
-    let mut columns = vec![ReportColumn::machine("case"), ReportColumn::figure("percent", "%")];
-    columns.push(ReportColumn::machine("values"));
-    columns.extend(
-        curves.iter().map(|curve| ReportColumn::figure("shown", &*curve.variant).for_people()),
-    );
-    let mut rows: Vec<ReportRow> = PERCENTS
-        .iter()
-        .map(|percent| {
-            let time_cell = |curve: &&LatencyCurve| {
-                let ns = curve.median_at(*percent);
-                ReportCell::text(ns.map_or("?".to_owned(), |ns| {
-                    scale.format_bare(ns, scale.rounding_place(ns, Uncertainty::Unknown))
-                }))
-            };
-            let values = curves.iter().filter_map(|curve| {
-                Some((curve.variant.to_string(), json_number(curve.median_at(*percent)?)?))
-            });
-            let values: serde_json::Map<String, serde_json::Value> = values.collect();
-            let mut cells = vec![
-                ReportCell::value(case),
-                ReportCell::figure(Some(f64::from(*percent))).with_text(percent.to_string()),
-            ];
-            cells.push(ReportCell::value(values));
-            cells.extend(curves.iter().map(time_cell));
-            ReportRow::Cells(cells)
-        })
-        .collect();
+    let mut columns = vec![
+        ReportColumn::machine("case"),
+        ReportColumn::figure("percent", "%"),
+        ReportColumn::machine("values"),
+    ];
+    let column =
+        |curve: &&LatencyCurve| ReportColumn::figure("shown", &*curve.variant).for_people();
+    columns.extend(curves.iter().map(column));
+    let row = |percent: u32| {
+        let time_cell = |curve: &&LatencyCurve| {
+            let ns = curve.median_at(percent);
+            ReportCell::text(ns.map_or("?".to_owned(), |ns| {
+                scale.format_bare(ns, scale.rounding_place(ns, Uncertainty::Unknown))
+            }))
+        };
+        let values = curves.iter().filter_map(|curve| {
+            Some((curve.variant.to_string(), json_number(curve.median_at(percent)?)?))
+        });
+        let mut cells = vec![
+            ReportCell::value(case),
+            ReportCell::from(f64::from(percent)).with_text(percent.to_string()),
+            ReportCell::value(values.collect::<serde_json::Value>()),
+        ];
+        cells.extend(curves.iter().map(time_cell));
+        ReportRow::Cells(cells)
+    };
+    let mut rows: Vec<ReportRow> = PERCENTS.map(row).into();
     rows.push(ReportRow::Remark(in_flight_caption(curves)));
-    let labels = curves
-        .iter()
-        .map(|curve| variant_label(experiment, &curve.variant))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let labels = curves.iter().map(|curve| variant_label(experiment, &curve.variant));
+    let labels = labels.collect::<Vec<_>>().join(", ");
     ReportTable {
         caption: vec![
             case.to_owned(),
@@ -304,10 +294,10 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
 
 /// Says how many requests were in flight, because latencies at different loads are not comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
-    let parts: Vec<String> = curves
-        .iter()
-        .filter_map(|curve| Some(format!("{} {:.1}", curve.variant, curve.effective_concurrency?)))
-        .collect();
+    let part = |curve: &&LatencyCurve| {
+        Some(format!("{} {:.1}", curve.variant, curve.effective_concurrency?))
+    };
+    let parts: Vec<String> = curves.iter().filter_map(part).collect();
     let requested = curves.iter().find_map(|curve| curve.requested_concurrency);
     let requested_note = requested.map(|requested| format!(" of {requested}")).unwrap_or_default();
     format!("requests in flight on average{requested_note}: {}", parts.join(", "))

@@ -306,7 +306,10 @@ fn report_claims(found: &ExperimentFindings) -> Document {
     }
     let columns = column_set! { claim: ClaimFound;
         words("claim", "claim") => &claim.sentence,
-        words("answer", "answer") => answer_cell(claim.holds),
+        words("answer", "answer") => {
+            let (word, symbol, emphasis) = answer_words(claim.holds);
+            ReportCell::marked(word, symbol, emphasis)
+        },
         machine("expression") => &claim.text,
         machine("parts") => parts_data(claim),
     };
@@ -319,24 +322,19 @@ fn report_claims(found: &ExperimentFindings) -> Document {
     document
 }
 
-/// Returns the machine-readable word, the displayed text and the emphasis of an answer.
-fn answer_words(answer: ClaimAnswer) -> (&'static str, &'static str, TextEmphasis) {
+/// Returns an answer as a word, with its symbol and its emphasis.
+fn answer_words(answer: ClaimAnswer) -> (&'static str, char, TextEmphasis) {
     match answer {
-        ClaimAnswer::Yes => ("holds", "✓ holds", TextEmphasis::Good),
-        ClaimAnswer::No => ("fails", "✗ fails", TextEmphasis::Bad),
-        ClaimAnswer::Undecided => ("undecided", "? undecided", TextEmphasis::Caution),
+        ClaimAnswer::Yes => ("holds", '✓', TextEmphasis::Good),
+        ClaimAnswer::No => ("fails", '✗', TextEmphasis::Bad),
+        ClaimAnswer::Undecided => ("undecided", '?', TextEmphasis::Caution),
     }
-}
-
-fn answer_cell(answer: ClaimAnswer) -> ReportCell {
-    let (word, shown, emphasis) = answer_words(answer);
-    ReportCell::words(word).with_text(shown).with_emphasis(emphasis)
 }
 
 /// Describes one comparison of a claim, with its figures.
 fn comparison_remark(part: &ClaimComparison) -> String {
     let case_prefix = part.about.as_ref().map(|case| format!("{case}: ")).unwrap_or_default();
-    let (_, shown, _) = answer_words(part.holds);
+    let (answer, symbol, _) = answer_words(part.holds);
     let sides = part.sides.map_or("not measured".to_owned(), |(left, right)| {
         let figure = |value: f64| match &part.unit {
             Some(unit) => format_quantity(value, unit, Uncertainty::Unknown),
@@ -348,7 +346,8 @@ fn comparison_remark(part: &ClaimComparison) -> String {
         let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(format_figure);
         format!(", {value} times [{low}, {high}]")
     });
-    format!("{case_prefix}{}: {sides}{} {shown}", part.text, ratio.unwrap_or_default())
+    let ratio = ratio.unwrap_or_default();
+    format!("{case_prefix}{}: {sides}{ratio} {symbol} {answer}", part.text)
 }
 
 fn format_figure(value: f64) -> String {

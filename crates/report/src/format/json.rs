@@ -57,12 +57,11 @@ impl JsonMember<'_> {
                 writeln!(out, "[")?;
                 for (index, item) in items.iter().enumerate() {
                     let comma = if index + 1 < items.len() { "," } else { "" };
-                    match item {
-                        ListItem::Value(value) => writeln!(out, "    {value}{comma}")?,
-                        ListItem::Row(table, cells) => {
-                            writeln!(out, "    {}{comma}", row_value(table, cells))?;
-                        }
-                    }
+                    let value = match item {
+                        ListItem::Value(value) => Cow::Borrowed(&**value),
+                        ListItem::Row(table, cells) => Cow::Owned(row_value(table, cells)),
+                    };
+                    writeln!(out, "    {value}{comma}")?;
                 }
                 write!(out, "  ]")
             }

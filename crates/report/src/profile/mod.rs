@@ -10,7 +10,7 @@ use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
 use crate::table::{
     ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set, json_number,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use speedwell_analysis::profile::{
     CallNode, CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost,
 };
@@ -58,32 +58,22 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
     let both_costs = format!("{} → {}", costs(old), costs(new));
     let change =
         (extra.candidate as f64 - extra.baseline as f64).abs() / extra.baseline.max(1) as f64;
-    let (more_or_less, extra_cost) = match extra.direction {
+    let [old, new] = [old.label, new.label];
+    let (more_or_less, extra_cost, cheaper) = match extra.direction {
         CostDirection::Alike => {
-            return format!(
-                "{} costs the same as {}, within 1% ({both_costs})",
-                new.label, old.label
-            );
+            return format!("{new} costs the same as {old}, within 1% ({both_costs})");
         }
-        CostDirection::Costlier => ("more", "extra cost"),
-        CostDirection::Cheaper => ("less", "saved cost"),
+        CostDirection::Costlier => ("more", "extra cost", old),
+        CostDirection::Cheaper => ("less", "saved cost", new),
     };
     let entry_clause = extra.entry.as_ref().map(|CostEntry { row, .. }| {
-        let owner = match (row.is_new, more_or_less) {
-            (false, _) => "both sides have".to_owned(),
-            (true, "more") => format!("{} does not have", old.label),
-            (true, _) => format!("{} does not have", new.label),
-        };
+        let owner = format!("{cheaper} does not have");
+        let owner = if row.is_new { owner.as_str() } else { "both sides have" };
         let share = format_share(row.share.min(1.0));
         format!("; {share} of the {extra_cost} is in '{}', which {owner}", row.frame)
     });
-    format!(
-        "{} costs {} {more_or_less} than {} ({both_costs}){}",
-        new.label,
-        format_share(change),
-        old.label,
-        entry_clause.unwrap_or_default()
-    )
+    let (change, entry_clause) = (format_share(change), entry_clause.unwrap_or_default());
+    format!("{new} costs {change} {more_or_less} than {old} ({both_costs}){entry_clause}")
 }
 
 fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
@@ -99,11 +89,10 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
         if let Some(samples) = side.profile.samples
             && samples < MIN_SAMPLES
         {
-            let times = usize::try_from(samples).unwrap_or(usize::MAX);
+            let times = format_count(samples as usize, "time", "times");
             warnings.push(format!(
-                "{} was sampled only {}, so costs of a few percent are noise.",
-                side.label,
-                format_count(times, "time", "times")
+                "{} was sampled only {times}, so costs of a few percent are noise.",
+                side.label
             ));
         }
     }
@@ -182,14 +171,15 @@ fn add_sections(
         let CaseProfile { baseline, candidate, .. } = case_profile;
         let case = case_profile.case.id();
         document.push_heading(3, format!("{case}: {candidate} against {baseline}"));
-        let mut object = Map::new();
-        object.insert("case".into(), case.into());
+        let mut members = vec![("case", json!(case))];
         match &case_profile.sides {
             Err(reason) => {
                 document.push_paragraph(reason.clone());
-                object.insert("baseline".into(), json!({ "name": baseline }));
-                object.insert("candidate".into(), json!({ "name": candidate }));
-                object.insert("missing".into(), reason.clone().into());
+                members.extend([
+                    ("baseline", json!({ "name": baseline })),
+                    ("candidate", json!({ "name": candidate })),
+                    ("missing", json!(reason)),
+                ]);
             }
             Ok(sides) => {
                 let [old, new] = &sides.profiles;
@@ -197,10 +187,10 @@ fn add_sections(
                     .map(|(label, profile)| ProfileSide { label, profile });
                 let single = report_profiles(labelled, &sides.explanation, output);
                 add_section(case_profile, single.blocks, draws, &mut seen_notes, document);
-                object.extend(single.data.into_iter().map(|(key, value)| (key.to_owned(), value)));
+                members.extend(single.data);
             }
         }
-        data.push(Value::Object(object));
+        data.push(members.into_iter().collect::<Value>());
     }
     document.attach_data("profiles", Value::Array(data));
 }
@@ -352,20 +342,16 @@ impl FlamePicture<'_> {
         let costs = format_weight(side.profile, self.node_cost(self.root));
         let limits = tool_limits(side.profile.tool);
         let (subtitle, kinds) = if self.is_difference {
-            let subtitle = format!(
-                "Widths show the costs of {} ({costs}); colours show how much of these costs the other side does not have{limits}",
-                side.label
-            );
-            (subtitle, Vec::new())
+            let widths = format!("Widths show the costs of {} ({costs})", side.label);
+            let colours = "colours show how much of these costs the other side does not have";
+            (format!("{widths}; {colours}"), Vec::new())
         } else {
-            let subtitle = format!(
-                "{costs}; a function is below the one that called it, as wide as its cost{limits}"
-            );
-            (subtitle, CODE_KINDS.map(str::to_owned).to_vec())
+            let order = "a function is below the one that called it, as wide as its cost";
+            (format!("{costs}; {order}"), CODE_KINDS.map(str::to_owned).to_vec())
         };
         let picture = plot::AnyChart::Flame(FlameChart {
             title: title.clone(),
-            subtitle: Some(subtitle),
+            subtitle: Some(subtitle + limits),
             full: self.full_width(),
             kinds,
             frames: self.flame_frames(&self.root.children),

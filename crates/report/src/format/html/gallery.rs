@@ -28,27 +28,22 @@ const WIDE_CASE_PX: u32 = 1120;
 /// Size of a sparkline in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
 
-/// Explains how to read the charts.
-fn legend_text(kind: GalleryKind) -> &'static str {
+/// Returns the title of a gallery, and how to read its charts.
+fn title_and_legend(kind: GalleryKind) -> (&'static str, &'static str) {
     match kind {
-        GalleryKind::Runs => {
+        GalleryKind::Runs => (
+            "Every run",
             "On the left is every run in order of execution: a slope or a step is machine drift. \
              A horizontal line marks the figure that the table gives for a side; fine vertical lines \
              separate the blocks of the plan, or sides that were not measured together. On the \
-             right are the quartiles, with whiskers up to 1.5 times the interquartile range."
-        }
-        GalleryKind::Trends => {
+             right are the quartiles, with whiskers up to 1.5 times the interquartile range.",
+        ),
+        GalleryKind::Trends => (
+            "Trends",
             "Every point is a session. A horizontal line is a level. A mark above is a change: \
              filled if found, ringed if measured again and confirmed, hollow if suspected, \
-             crossed out if refuted, dashed if it is a drift. The Tab key moves from change to change."
-        }
-    }
-}
-
-fn gallery_title(kind: GalleryKind) -> &'static str {
-    match kind {
-        GalleryKind::Runs => "Every run",
-        GalleryKind::Trends => "Trends",
+             crossed out if refuted, dashed if it is a drift. The Tab key moves from change to change.",
+        ),
     }
 }
 
@@ -139,28 +134,26 @@ fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
 /// Renders a gallery with all cases whose charts were drawn.
 pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     let CaseGallery { kind, cases } = gallery;
+    let (title, legend) = title_and_legend(*kind);
     // The rows above have the charts.
     let is_elsewhere = |case: &CaseView| {
         writer.links.contains_key(&case.id) && !writer.drawings.contains_key(&case.id)
     };
     if !has_separate_charts(&writer.charts, gallery) && cases.iter().all(is_elsewhere) {
         writer.push_raw("<details class=\"fold\">\n<summary>How to read the charts</summary>\n");
-        writer.push_element("p", "hint", legend_text(*kind));
+        writer.push_element("p", "hint", legend);
         writer.push_raw("</details>\n");
         return;
     }
     let id = writer.new_id("cases");
-    writer.contents.push((id.clone(), gallery_title(*kind).into()));
-    writer.push_raw(&format!(
-        "<section id=\"{id}\" class=\"gallery\">\n<h2>{}</h2>\n",
-        gallery_title(*kind)
-    ));
+    writer.contents.push((id.clone(), title.into()));
+    writer.push_raw(&format!("<section id=\"{id}\" class=\"gallery\">\n<h2>{title}</h2>\n"));
     let mut order: Vec<&CaseView> = cases.iter().collect();
     if *kind == GalleryKind::Trends {
         order = sort_by_urgency(&order).into_iter().map(|index| &cases[index]).collect();
         write_sparklines(&order, writer);
     }
-    writer.push_element("p", "hint", legend_text(*kind));
+    writer.push_element("p", "hint", legend);
     if has_separate_charts(&writer.charts, gallery) {
         // A script turns each link into a collapsed part, and fetches the part when it is opened.
         let part = |(address, title): (String, String)| {

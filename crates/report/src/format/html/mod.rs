@@ -126,35 +126,34 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     if PAGES_WITHOUT_CONTENTS.contains(&document.report) {
         writer.contents.clear();
     }
-    let mut page = match frame {
+    writer.contents.push(("data".into(), "Raw data".into()));
+    let (head, raw_data, foot) = match frame {
         PageFrame::Alone => {
-            write_raw_data(document, &mut writer)?;
-            file_head(&answer.title)
+            let script = format!("<script type=\"module\">\n{SCRIPT}</script>\n");
+            (
+                file_head(&answer.title),
+                raw_data_section(document)?,
+                FILE_FOOTER.to_owned() + &script,
+            )
         }
-        PageFrame::Served(served) => {
-            writer.contents.push(("data".into(), "Raw data".into()));
-            writer.push_raw(&page_layout::raw_data_section(served));
-            page_layout::page_head(&answer.title, document.report, served)
-        }
+        PageFrame::Served(served) => (
+            page_layout::page_head(&answer.title, document.report, served),
+            page_layout::raw_data_section(served),
+            page_layout::FOOTER.to_owned(),
+        ),
     };
-    page.push_str(&write_masthead(document, &answer, &writer.contents, frame));
-    page.push_str("<main id=\"main\">\n");
-    page.push_str(&writer.out);
-    page.push_str("</main>\n");
-    if matches!(frame, PageFrame::Served(_)) {
-        page.push_str(page_layout::FOOTER);
-        page.push_str("</body>\n</html>\n");
-        return Ok(page);
-    }
-    page.push_str(concat!(
-        "<footer><p>Written by Speedwell ",
-        env!("CARGO_PKG_VERSION"),
-        ". This page is one file and loads nothing.</p></footer>\n"
-    ));
-    page.push_str(&format!("<script type=\"module\">\n{SCRIPT}</script>\n"));
-    page.push_str("</body>\n</html>\n");
-    Ok(page)
+    let masthead = write_masthead(document, &answer, &writer.contents, frame);
+    let main = writer.out;
+    Ok(format!(
+        "{head}{masthead}<main id=\"main\">\n{main}{raw_data}</main>\n{foot}</body>\n</html>\n"
+    ))
 }
+
+const FILE_FOOTER: &str = concat!(
+    "<footer><p>Written by Speedwell ",
+    env!("CARGO_PKG_VERSION"),
+    ". This page is one file and loads nothing.</p></footer>\n"
+);
 
 /// Renders the definitions of the terms on this page, if there are any.
 fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
@@ -191,12 +190,11 @@ fn file_head(title: &str) -> String {
     )
 }
 
-/// Adds the raw data to the page: the same JSON that `-o report.json` writes.
-fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()> {
+/// Renders the raw data: the same JSON that `-o report.json` writes.
+fn raw_data_section(document: &Document) -> io::Result<String> {
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
     let json = escape_json(&String::from_utf8_lossy(&bytes));
-    writer.contents.push(("data".into(), "Raw data".into()));
     let data = if json.len() > MAX_DATA_BYTES {
         format!(
             "<p>The raw data ({} MB) are left out to keep this page small; \
@@ -211,8 +209,7 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
         )
     };
     let heading = "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>";
-    writer.push_raw(&format!("{heading}\n{data}\n</section>\n"));
-    Ok(())
+    Ok(format!("{heading}\n{data}\n</section>\n"))
 }
 
 /// Maximum size of the raw data in bytes; larger data are left out.
@@ -563,7 +560,7 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
             ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart.as_ref()),
             _ => None,
         })
-        .partition(|chart| is_wide(chart));
+        .partition(|chart| matches!(chart.picture, Picture::Flame(_) | Picture::Grid(_)));
     others.sort_by_key(|chart| !matches!(chart.picture, Picture::Histogram(_)));
     match others[..] {
         [] => {}
@@ -579,14 +576,6 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     for chart in wide {
         write_chart(chart, CHART_PX, writer);
     }
-}
-
-fn is_wide(chart: &ReportChart) -> bool {
-    is_flame(chart) || matches!(chart.picture, Picture::Grid(_))
-}
-
-fn is_flame(chart: &ReportChart) -> bool {
-    matches!(chart.picture, Picture::Flame(_))
 }
 
 /// Renders a chart twice, for wide and for narrow screens; the style shows one of both drawings. A
