@@ -5,6 +5,7 @@
 //! stated further up. A short name also omits the names of parameters; the short heading then lists
 //! them. Machine-readable columns contain full ids.
 
+use crate::figure::join_texts;
 use crate::table::{ReportRow, RowName, json_number};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
@@ -157,10 +158,8 @@ fn format_caption(names: &[&str], folder: &str, shared: &[ParameterPair<'_>]) ->
 }
 
 fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
-    let mut parts = vec![name.to_owned()];
-    parts.extend(pairs.iter().map(|(name, value)| format!("{name}={value}")));
-    parts.retain(|part| !part.is_empty());
-    parts.join(" ")
+    let pairs = pairs.iter().map(|(name, value)| format!("{name}={value}"));
+    join_texts(" ", std::iter::once(name.to_owned()).chain(pairs))
 }
 
 /// Returns the names of the parameters that differ between cases.

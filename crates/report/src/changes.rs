@@ -8,7 +8,7 @@ use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, Document, ReportBlock};
 use crate::figure::{
     format_change, format_change_interval, format_count, format_quantity, format_setting,
-    format_share, format_signed, uncertainty_of, unless_empty,
+    format_share, format_signed, join_texts, uncertainty_of, unless_empty,
 };
 use crate::format::ReportFormat;
 use crate::gallery::trend_blocks;
@@ -432,8 +432,7 @@ pub(crate) fn series_changes<'a>(
 /// levels are unknown. Returns `None` for any other change.
 fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     let format_sides = |sides: [IntervalEstimate; 2]| {
-        let formatted = sides.map(|side| format_figure(&side, &series.key.metric));
-        formatted.join(" -> ")
+        sides.map(|side| format_figure(&side, &series.key.metric)).join(" -> ")
     };
     let is_infinite = change.ratio.value.is_infinite();
     let levels = series.trend.from_zero(change).map(format_sides);
@@ -481,7 +480,7 @@ impl<'a> SeriesChange<'a> {
     }
 
     pub fn causes_text(&self) -> String {
-        self.causes.iter().map(cause_text).collect::<Vec<_>>().join("; ")
+        causes_text(self.causes)
     }
 
     /// Formats the size of the change: `~+4.8%`, or `~+4.8% [+4.1, +5.5]` if `with_interval`. A
@@ -538,8 +537,10 @@ impl<'a> SeriesChange<'a> {
     }
 }
 
-/// Describes a difference, as in `kernel '6.1' became '6.2'`.
-pub(crate) fn cause_text(difference: &FactDifference) -> String {
-    let FactDifference { name, before, after } = difference;
-    format!("{name} '{before}' became '{after}'")
+/// Describes differences, as in `kernel '6.1' became '6.2'`.
+pub(crate) fn causes_text(differences: &[FactDifference]) -> String {
+    let cause = |FactDifference { name, before, after }: &FactDifference| {
+        format!("{name} '{before}' became '{after}'")
+    };
+    join_texts("; ", differences.iter().map(cause))
 }

@@ -10,7 +10,7 @@ use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
     format_change, format_count, format_duration, format_interval, format_moment, format_setting,
-    format_share,
+    format_share, join_texts,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{ReportCell, ReportTable, RowName, TextEmphasis, column_set};
@@ -267,8 +267,7 @@ fn case_table(found: &CalibrationFindings) -> ReportTable {
         labelled_rows(labels.lines, |index, name| columns.build_row(&(&found.cases[index], name)));
     let metric = found.metric.iter().map(|metric| metric.name.clone());
     let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
-    let line: Vec<String> = metric.chain([runs]).collect();
-    let mut caption = vec![labels.shared, line.join(", ")];
+    let mut caption = vec![labels.shared, join_texts(", ", metric.chain([runs]))];
     caption.retain(|text| !text.is_empty());
     ReportTable { caption, ..columns.table_of_rows("calibrated_cases", rows) }
 }
@@ -295,7 +294,7 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     if !found.rules.is_empty() {
         let rules = found.rules.iter();
         let rules = rules.map(|(rule, part)| format!("{rule} {}", format_share(*part)));
-        let rules = rules.collect::<Vec<_>>().join(", ");
+        let rules = join_texts(", ", rules);
         notes.push(format!("Fraction of these runs that --reject would discard: {rules}."));
     }
     if found.cases.iter().any(|case| case.is_dependent) {
@@ -379,9 +378,9 @@ pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let waits = (waiting > 0).then(|| format_count(waiting, "session waits", "sessions wait"));
     let is_refused =
         (refused > 0).then(|| format_count(refused, "session is refused", "sessions are refused"));
-    let found: Vec<String> = waits.into_iter().chain(is_refused).collect();
+    let found = join_texts(", ", waits.into_iter().chain(is_refused));
     let remedy = if refused == 0 { "speedwell push" } else { "speedwell push --list shows why" };
-    (!found.is_empty()).then(|| CheckLine::new("outbox", "warning", found.join(", "), remedy))
+    (!found.is_empty()).then(|| CheckLine::new("outbox", "warning", found, remedy))
 }
 
 // Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
@@ -469,9 +468,7 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
         [setting] => setting.path.clone(),
         [first, others @ ..] => format!("{} and {} more", first.path, others.len()),
     };
-    let parts = [files, knob.effect.to_owned(), knob.note.clone()];
-    let present: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    present.join("; ")
+    join_texts("; ", [&*files, knob.effect, &*knob.note])
 }
 
 /// Summarizes the values of several files, as in `powersave` or `1 × performance, 3 × powersave`.
@@ -483,8 +480,7 @@ fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
     if let (1, Some((value, _))) = (counts.len(), counts.first()) {
         return (*value).clone();
     }
-    let phrases = counts.iter().map(|(value, times)| format!("{times} × {value}"));
-    phrases.collect::<Vec<_>>().join(", ")
+    join_texts(", ", counts.iter().map(|(value, times)| format!("{times} × {value}")))
 }
 
 /// Reports the current state of a machine.

@@ -4,7 +4,7 @@
 
 use crate::case_labels::distinct;
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, unless_empty};
+use crate::figure::{format_count, join_texts, unless_empty};
 use crate::output::Verbosity;
 use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, column_set};
 use serde_json::json;
@@ -120,8 +120,7 @@ fn failure_blocks(group: &FailureGroup<'_>, verbosity: Verbosity) -> Vec<ReportB
     let others = unless_empty(group.cases.len() - 1, |others| {
         format!(" and {}", format_count(others, "other case", "other cases"))
     });
-    let variants: Vec<&str> = group.variants.iter().copied().collect();
-    let subject = name_subject(failure, &variants.join(", "));
+    let subject = name_subject(failure, &join_texts(", ", &group.variants));
     let is_one_line = failure.is_one_line() && verbosity < Verbosity::Verbose;
     let reason = if is_one_line { failure.reason_line() } else { failure.cause.to_string() };
     let line = ReportBlock::Paragraph(format!("{subject}{others}: {reason}{times}"));
@@ -243,13 +242,12 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
 /// instead, as in `3 cases, green`. A finding without cases and variants is about `everything`.
 fn finding_place(finding: &ValidityFinding) -> String {
     let cases = match finding.names.as_slice() {
-        [] => None,
-        [only] => Some(only.clone()),
-        several => Some(format!("{} cases", several.len())),
+        [] => String::new(),
+        [only] => only.clone(),
+        several => format!("{} cases", several.len()),
     };
-    let variants = Some(join_names(&finding.variants)).filter(|names| !names.is_empty());
-    let parts: Vec<String> = cases.into_iter().chain(variants).collect();
-    if parts.is_empty() { "everything".into() } else { parts.join(", ") }
+    let place = join_texts(", ", [cases, join_names(&finding.variants)]);
+    if place.is_empty() { "everything".into() } else { place }
 }
 
 #[cfg(test)]

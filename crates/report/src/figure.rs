@@ -444,6 +444,16 @@ pub fn unless_empty<T: Default + PartialEq>(value: T, text: impl FnOnce(T) -> St
     if value == T::default() { String::new() } else { text(value) }
 }
 
+/// Joins the texts that are not empty.
+pub fn join_texts<T: AsRef<str>>(separator: &str, texts: impl IntoIterator<Item = T>) -> String {
+    let mut joined = String::new();
+    for text in texts {
+        let is_next = !joined.is_empty() && !text.as_ref().is_empty();
+        joined.extend([if is_next { separator } else { "" }, text.as_ref()]);
+    }
+    joined
+}
+
 /// Formats a duration: `820 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.
 pub fn format_duration(milliseconds: u64) -> String {
     match milliseconds {

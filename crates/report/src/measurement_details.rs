@@ -7,7 +7,8 @@ use crate::document::{
     Document, Fact, LinkedText, ReportBlock, SessionLine, known_facts, new_fact,
 };
 use crate::figure::{
-    format_bytes, format_count, format_moment, format_setting, format_whole, unless_empty,
+    format_bytes, format_count, format_moment, format_setting, format_whole, join_texts,
+    unless_empty,
 };
 use serde_json::{Value, json};
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, snippet};
@@ -227,9 +228,8 @@ fn layout_text(layout: &LayoutVariation) -> Option<String> {
         (layout.stack, "a different path length in every run"),
         (layout.align, "functions aligned to 64 bytes"),
     ];
-    let phrases: Vec<&str> =
-        (parts.iter().filter(|(is_varied, _)| *is_varied)).map(|(_, phrase)| *phrase).collect();
-    (!phrases.is_empty()).then(|| phrases.join("; "))
+    let varied = parts.iter().filter(|(is_varied, _)| *is_varied);
+    Some(join_texts("; ", varied.map(|(_, phrase)| phrase))).filter(|phrases| !phrases.is_empty())
 }
 
 fn stopping_text(stopping: &StoppingDesign, variants: usize) -> String {
@@ -239,11 +239,10 @@ fn stopping_text(stopping: &StoppingDesign, variants: usize) -> String {
             format!("after {}{of_every}", format_count(*runs as usize, "run", "runs"))
         }
         StoppingDesign::Sequential { looks, alpha, delta } => {
-            let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
             format!(
                 "when a sequential test decides, with interim analyses at {} runs a side; error rate {} \
                  over all of them, changes within {} count as equal",
-                looks.join(", "),
+                join_texts(", ", looks.iter().map(u32::to_string)),
                 format_setting(*alpha),
                 format_setting(*delta)
             )
@@ -305,10 +304,10 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
     let aslr = environment.aslr.map(|is_on| if is_on { "on" } else { "off" }.to_owned());
     let governors = Some(environment.governors.join(" ")).filter(|names| !names.is_empty());
     let processors = environment.cpus.map(|number| format!("{number} ×"));
-    let processor: Vec<String> = processors.into_iter().chain(environment.cpu.clone()).collect();
+    let processor = join_texts(" ", processors.into_iter().chain(environment.cpu.clone()));
     let properties = [
         ("host", environment.host.clone()),
-        ("processor", Some(processor.join(" ")).filter(|parts| !parts.is_empty())),
+        ("processor", Some(processor).filter(|parts| !parts.is_empty())),
         ("memory", memory),
         ("system", environment.kernel.clone()),
         ("frequency governor", governors),
@@ -340,12 +339,11 @@ fn named_fact(name: &str, value: &str) -> Fact {
 }
 
 fn program_fact(program: &MeasuredProgram) -> Fact {
-    let mut parts: Vec<String> = program.version.clone().into_iter().collect();
-    parts.push(program.path.display().to_string());
+    let version = program.version.clone().unwrap_or_default();
     let versions = program.versions.iter().map(|(name, version)| format!("{name} {version}"));
-    let versions = versions.collect::<Vec<_>>().join(", ");
-    parts.extend((!versions.is_empty()).then(|| format!("({versions})")));
-    (format!("variant {}", program.variant), parts.join(" "))
+    let versions = unless_empty(join_texts(", ", versions), |versions| format!("({versions})"));
+    let parts = [version, program.path.display().to_string(), versions];
+    (format!("variant {}", program.variant), join_texts(" ", parts))
 }
 
 #[cfg(test)]

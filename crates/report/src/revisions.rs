@@ -6,7 +6,7 @@ use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures, report_validity};
 use crate::figure::{
     Uncertainty, better_direction, format_change_interval, format_count, format_moment,
-    format_quantity, format_setting, quality_words, unless_empty,
+    format_quantity, format_setting, join_texts, quality_words, unless_empty,
 };
 use crate::output::OutputOptions;
 use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
@@ -258,7 +258,7 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
         return effect_text(found, part, &revisions);
     }
     let effect = |part: &BisectedChange| effect_text(found, part, line[part.after].short());
-    answer.parts.iter().map(effect).collect::<Vec<_>>().join("; ")
+    join_texts("; ", answer.parts.iter().map(effect))
 }
 
 /// Says what a revision did, as in `abc made it slower: +4.8% [+4.1, +5.5]`.

@@ -6,7 +6,7 @@
 use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
 use crate::document::Document;
 use crate::figure::{
-    MINUTE_MS, format_age, format_change, format_count, format_moment, unless_empty,
+    MINUTE_MS, format_age, format_change, format_count, format_moment, join_texts, unless_empty,
 };
 use crate::session::{
     first_words, has_own_report, killed_note, load_sentence, revision_cell, state_cell,
@@ -85,11 +85,9 @@ fn comparison_result(findings: &AnalysisFindings) -> SessionResult {
     }
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let mut counts = verdicts
-        .map(|verdict| unless_empty(count(verdict), |count| format!("{count} {verdict}")))
-        .to_vec();
-    counts.retain(|text| !text.is_empty());
-    let counts = counts.join(", ");
+    let counts =
+        verdicts.map(|verdict| unless_empty(count(verdict), |count| format!("{count} {verdict}")));
+    let counts = join_texts(", ", counts);
     let Some((candidate, row, size)) = largest_change(&compared) else {
         return SessionResult { text: counts, emphasis: TextEmphasis::Muted };
     };

@@ -8,8 +8,8 @@ use crate::case_labels::{distinct, parameter_json};
 use crate::charts;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
-    better_direction, format_count, format_number, format_probability, format_share, name_in_unit,
-    uncertainty_of,
+    better_direction, format_count, format_number, format_probability, format_share, join_texts,
+    name_in_unit, uncertainty_of,
 };
 use crate::table::{
     ColumnSet, ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, TextEmphasis,
@@ -208,10 +208,9 @@ fn aggregated_note(study: &ParameterStudy) -> Option<String> {
         Some(explained) => format!("{name} ({} of the variance)", format_share(*explained)),
         None => name.clone(),
     };
-    let names: Vec<_> = study.aggregated.iter().map(describe).collect();
-    let parameters = format_count(names.len(), "parameter", "parameters");
-    (!names.is_empty())
-        .then(|| format!("Every point is a mean over {parameters}: {}.", names.join(", ")))
+    let names = join_texts(", ", study.aggregated.iter().map(describe));
+    let parameters = format_count(study.aggregated.len(), "parameter", "parameters");
+    (!names.is_empty()).then(|| format!("Every point is a mean over {parameters}: {names}."))
 }
 
 fn study_note(study: &ParameterStudy) -> String {

@@ -8,8 +8,8 @@ use crate::case_labels::{
 };
 use crate::document::Document;
 use crate::figure::{
-    Uncertainty, better_direction, format_count, format_signed, format_whole, name_in_unit,
-    uncertainty_of, uncertainty_of_median,
+    Uncertainty, better_direction, format_count, format_signed, format_whole, join_texts,
+    name_in_unit, uncertainty_of, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
@@ -271,7 +271,7 @@ pub fn prepare_lines<'a>(
             runs: format_whole(summary.runs.len()),
             variant: summary.variant.to_string(),
             time: time_per_iteration(summary, choice),
-            marks: notes.collect::<Vec<_>>().join(" "),
+            marks: join_texts(" ", notes),
             scale,
         }
     };

@@ -4,7 +4,7 @@
 //! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
-use crate::changes::{cause_text, format_figure, series_title};
+use crate::changes::{causes_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_instant, format_share};
@@ -155,8 +155,7 @@ pub(crate) fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         )
     }));
     notes.extend(series.environment_changes.iter().map(|(&index, differences)| {
-        let causes: Vec<String> = differences.iter().map(cause_text).collect();
-        format!("At {}: {}.", revision(index), causes.join("; "))
+        format!("At {}: {}.", revision(index), causes_text(differences))
     }));
     notes
 }

@@ -4,6 +4,7 @@
 //! A metric's unit is free text (`1/s`, `ns`, `B`). Figures in known units are scaled to stay
 //! short. Other figures are shown unchanged. `figure.rs` decides the number of digits.
 
+use crate::figure::join_texts;
 use std::fmt;
 use std::str::FromStr;
 
@@ -82,8 +83,7 @@ pub struct UnitChoice(&'static ShownUnit);
 pub struct UnknownUnit(pub String);
 
 fn known_units() -> String {
-    let symbols: Vec<_> = KNOWN_UNITS.iter().map(|unit| unit.symbol).collect();
-    symbols.join(" ")
+    join_texts(" ", KNOWN_UNITS.iter().map(|unit| unit.symbol))
 }
 
 /// Normalizes the spellings that people and other programs use.

@@ -10,7 +10,7 @@ use crate::comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_number, format_quantity, format_setting,
-    format_share,
+    format_share, join_texts,
 };
 use crate::output::OutputOptions;
 use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
@@ -138,7 +138,7 @@ fn first_iteration(warmup: &CaseWarmup) -> Option<f64> {
 /// Counts the processes in each class, as in `8 warm-up, 2 flat`.
 fn class_counts(warmup: &CaseWarmup) -> String {
     let counts = warmup.count_classes().into_iter();
-    counts.map(|(class, count)| format!("{count} {class}")).collect::<Vec<_>>().join(", ")
+    join_texts(", ", counts.map(|(class, count)| format!("{count} {class}")))
 }
 
 /// Returns a sentence per case and candidate with three verdicts: on the steady time, on the start
@@ -191,16 +191,13 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
 /// Says how busy the machine was. Also counts the processes in which the reference loop changed its
 /// speed at the same moment as the measured code. The machine caused such a change.
 fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
-    let mut parts = Vec::new();
-    if let Some([minute, ..]) = machine.load {
-        parts.push(format!("load {minute:.1}"));
-    }
+    let load = machine.load.map(|[minute, ..]| format!("load {minute:.1}"));
     let steal = machine.facts.get("now_steal_percent");
-    parts.extend(steal.map(|percent| format!("{percent}% of the processor time stolen")));
+    let steal = steal.map(|percent| format!("{percent}% of the processor time stolen"));
     let processes = || found.cases.iter().flat_map(|warmup| &warmup.processes);
     let with_reference = processes().filter(|process| process.reference > 0).count();
     let changed = processes().filter(|process| !process.search.machine_changes.is_empty()).count();
-    parts.push(match (with_reference, changed) {
+    let reference = match (with_reference, changed) {
         (0, _) => "no reference loop".to_owned(),
         (_, 0) => {
             "the reference loop never changed its speed together with the measured code".to_owned()
@@ -209,8 +206,9 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
             "the speed of the machine changed in {changed} of {}",
             format_count(total, "process", "processes")
         ),
-    });
-    format!("Machine: {}.", parts.join(", "))
+    };
+    let parts = load.into_iter().chain(steal).chain([reference]);
+    format!("Machine: {}.", join_texts(", ", parts))
 }
 
 fn warmup_note(found: &WarmupFindings) -> String {

@@ -9,7 +9,7 @@ use crate::charts::{
 };
 use crate::comparison::shows_commands;
 use crate::document::ReportChart;
-use crate::figure::better_direction;
+use crate::figure::{better_direction, join_texts, unless_empty};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::bail;
 use speedwell_analysis::{
@@ -497,10 +497,9 @@ pub fn draw_study(
 
 fn study_subtitle(study: &ParameterStudy) -> Option<String> {
     let by = study.by.iter().map(|parameter| format!("one line per {parameter}"));
-    let averaged: Vec<&str> = study.aggregated.iter().map(|other| &*other.name).collect();
-    let mean = (!averaged.is_empty()).then(|| format!("mean over {}", averaged.join(", ")));
-    let parts: Vec<String> = by.chain(mean).collect();
-    Some(parts.join("; ")).filter(|text| !text.is_empty())
+    let averaged = join_texts(", ", study.aggregated.iter().map(|other| &other.name));
+    let mean = unless_empty(&*averaged, |names| format!("mean over {names}"));
+    Some(join_texts("; ", by.chain([mean]))).filter(|text| !text.is_empty())
 }
 
 impl<'a> StudyDrawing<'a> {

@@ -4,7 +4,7 @@
 
 use super::{metric_axis, verdict_mark};
 use crate::case_labels::distinct;
-use crate::changes::{SeriesChange, cause_text, series_changes, series_title};
+use crate::changes::{SeriesChange, causes_text, series_changes, series_title};
 use crate::document::ReportChart;
 use crate::figure::{format_moment, unless_empty};
 use crate::unit::{FigureScale, UnitChoice};
@@ -223,8 +223,7 @@ impl<'a> TrendDrawing<'a> {
         // If several machines changed in the same way, only the first note has a label.
         let mut descriptions: Vec<String> = Vec::new();
         for (&index, differences) in &self.series.environment_changes {
-            let causes: Vec<String> = differences.iter().map(cause_text).collect();
-            let description = causes.join("; ");
+            let description = causes_text(differences);
             let is_repeated = descriptions.contains(&description);
             let label = if is_repeated { String::new() } else { short_cause(differences) };
             let kind = plot::TrendNoteKind::Environment;

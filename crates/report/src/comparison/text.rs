@@ -11,7 +11,8 @@ use crate::comparison::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
     Uncertainty, better_direction, format_change_interval, format_count, format_percent_interval,
-    format_quantity, format_setting, format_share, format_whole, name_in_unit, quality_words,
+    format_quantity, format_setting, format_share, format_whole, join_texts, name_in_unit,
+    quality_words,
 };
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
@@ -81,8 +82,7 @@ fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> O
             None => format!("{side} failed ({reason})"),
         })
     });
-    let failed: Vec<String> = failed.collect();
-    (!failed.is_empty()).then(|| failed.join(" and "))
+    Some(join_texts(" and ", failed)).filter(|failed| !failed.is_empty())
 }
 
 fn single_case_headline(
@@ -514,8 +514,8 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
     let needed = format_range(&more_runs, format_whole)
         .map(|range| format!("unclear cases need about {range} more runs a side"));
-    let parts: Vec<String> = found.into_iter().chain(needed).collect();
-    (!parts.is_empty()).then(|| capitalize_sentence(&parts.join("; ")))
+    let note = join_texts("; ", found.into_iter().chain(needed));
+    (!note.is_empty()).then(|| capitalize_sentence(&note))
 }
 
 fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {

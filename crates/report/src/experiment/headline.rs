@@ -6,7 +6,7 @@ use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
 use crate::document::{ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, decimal_place, format_change, format_change_interval, format_count, format_number,
-    format_setting, format_signed, name_in_unit, quality_words,
+    format_setting, format_signed, join_texts, name_in_unit, quality_words,
 };
 use crate::table::{
     ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set, json_number,
@@ -74,7 +74,7 @@ fn group_sentences(
 fn verdict_summary(comparison: &CandidateComparison) -> String {
     let total = comparison.rows.len();
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
-    let parts = verdict_clauses(comparison, &rows, total);
+    let clauses = verdict_clauses(comparison, &rows, total);
     let typical = comparison.typical().filter(|_| total > 1);
     let overall_change = match (typical, comparison.range()) {
         (Some(typical), _) => Some(format!("; typically {}", format_change_interval(&typical))),
@@ -84,10 +84,10 @@ fn verdict_summary(comparison: &CandidateComparison) -> String {
         }
         (None, None) => None,
     };
-    if parts.is_empty() {
+    if clauses.is_empty() {
         "nothing to compare".to_owned()
     } else {
-        parts.join(", ") + &overall_change.unwrap_or_default()
+        clauses + &overall_change.unwrap_or_default()
     }
 }
 
@@ -104,13 +104,10 @@ fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) ->
         row.verdict != Verdict::Unclear && unclear.any(|unclear_row| unclear_row.case == row.case)
     };
     let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_unclear).collect();
-    let parts = verdict_clauses(counts, &rows, comparison.rows.len());
-    (!parts.is_empty()).then(|| {
-        format!(
-            "; where the verdict is unclear, the counts of {} show: {}",
-            counts.metric.name.replace('_', " "),
-            parts.join(", ")
-        )
+    let clauses = verdict_clauses(counts, &rows, comparison.rows.len());
+    (!clauses.is_empty()).then(|| {
+        let name = counts.metric.name.replace('_', " ");
+        format!("; where the verdict is unclear, the counts of {name} show: {clauses}")
     })
 }
 
@@ -119,7 +116,7 @@ fn verdict_clauses(
     comparison: &CandidateComparison,
     rows: &[&CaseComparison],
     total: usize,
-) -> Vec<String> {
+) -> String {
     let (good, bad) = quality_words(&comparison.metric);
     let order = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
     let parts = order.into_iter().filter_map(|verdict| {
@@ -145,7 +142,7 @@ fn verdict_clauses(
             Verdict::Unclear => format!("unclear{in_cases}{}", possible_changes(&rows)),
         })
     });
-    parts.collect()
+    join_texts(", ", parts)
 }
 
 /// Formats the change, or the range of changes over several cases.

@@ -4,7 +4,7 @@
 use crate::charts::NS_PER_MS;
 use crate::document::ReportChart;
 use crate::experiment::headline::variant_label;
-use crate::figure::{Uncertainty, decimal_place, format_number};
+use crate::figure::{Uncertainty, decimal_place, format_number, join_texts};
 use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
@@ -135,7 +135,7 @@ impl<'a> ServedPicture<'a> {
             let name = (self.short_name)(line.curve);
             Some(format!("{name} {}", format_number(ms, decimal_place(ms, Uncertainty::Unknown))))
         });
-        let longest = longest.collect::<Vec<_>>().join(", ");
+        let longest = join_texts(", ", longest);
         let subtitle =
             format!("{}; shown up to {end}%; slowest request in ms: {longest}", self.subject);
         let axes = (
@@ -277,7 +277,7 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
     let mut rows: Vec<ReportRow> = PERCENTS.map(row).into();
     rows.push(ReportRow::Remark(in_flight_caption(curves)));
     let labels = curves.iter().map(|curve| variant_label(experiment, &curve.variant));
-    let labels = labels.collect::<Vec<_>>().join(", ");
+    let labels = join_texts(", ", labels);
     ReportTable {
         caption: vec![
             case.to_owned(),
@@ -297,10 +297,10 @@ fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
     let part = |curve: &&LatencyCurve| {
         Some(format!("{} {:.1}", curve.variant, curve.effective_concurrency?))
     };
-    let parts: Vec<String> = curves.iter().filter_map(part).collect();
+    let averages = join_texts(", ", curves.iter().filter_map(part));
     let requested = curves.iter().find_map(|curve| curve.requested_concurrency);
     let requested_note = requested.map(|requested| format!(" of {requested}")).unwrap_or_default();
-    format!("requests in flight on average{requested_note}: {}", parts.join(", "))
+    format!("requests in flight on average{requested_note}: {averages}")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::comparison::report_comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::failures::{report_failures, report_validity};
 use crate::figure::{
-    Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
+    Uncertainty, decimal_place, format_change_interval, format_number, format_quantity, join_texts,
 };
 use crate::output::OutputOptions;
 use crate::table::{ReportCell, ReportTable, TextEmphasis, column_set};
@@ -181,11 +181,8 @@ fn remove_notes(blocks: &mut Vec<ReportBlock>, texts: &[String]) {
 /// Returns one line about the other metrics of a group.
 fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
     let others = group.metrics.iter().skip(1);
-    let mut names: Vec<&str> = others.map(|metric| metric.metric.name.as_str()).collect();
-    if names.is_empty() {
-        names.push("percentiles and factors");
-    }
-    let listed = names.join(", ");
+    let names = join_texts(", ", others.map(|metric| &metric.metric.name));
+    let listed = if names.is_empty() { "percentiles and factors" } else { &*names };
     if several { format!("More of {}: {listed}", group.name) } else { format!("More: {listed}") }
 }
 

@@ -4,7 +4,7 @@
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     Uncertainty, format_count, format_ns, format_ns_range, format_number, format_quantity,
-    format_rate, format_setting, format_share,
+    format_rate, format_setting, format_share, join_texts,
 };
 use crate::load::tables::refusal_reason;
 use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis, column_set};
@@ -61,7 +61,7 @@ pub fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
             format!("{}, fails {side} {}", stated(row), limit_text(row.condition))
         };
         let conditions = match judged.len() {
-            ..=MAX_GATE_LINES => judged.iter().map(passed).collect::<Vec<_>>().join("; "),
+            ..=MAX_GATE_LINES => join_texts("; ", judged.iter().map(passed)),
             count => format_count(count, "condition", "conditions"),
         };
         lines.push(format!("gate passed: {conditions}"));

@@ -8,7 +8,7 @@ use crate::document::{Fact, ReportBlock, known_facts, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
     format_number, format_quantity, format_rate, format_reported_time, format_share, format_whole,
-    unless_empty,
+    join_texts, unless_empty,
 };
 use crate::table::{
     ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
@@ -396,21 +396,20 @@ fn load_line(requested: &LoadFacts) -> String {
             format!("{clients} that wait for their responses{pause}")
         }
         PaceFacts::Open { stages, is_poisson, .. } => {
-            let stages: Vec<String> = stages.iter().map(stage_text).collect();
+            let stages = join_texts(", then ", stages.iter().map(stage_text));
             let spacing = if *is_poisson { "at random" } else { "evenly" };
-            format!("{}, spaced {spacing}", stages.join(", then "))
+            format!("{stages}, spaced {spacing}")
         }
     };
     let ends = [
         requested.requests.map(format_requests),
         requested.time_ns.map(|ns| format!("for {}", format_length(ns))),
     ];
-    let ends: Vec<String> = ends.into_iter().flatten().collect();
+    let ends = join_texts(", at most ", ends.into_iter().flatten());
     let drain = unless_empty(requested.drain_ns, |ns| {
         format!("; waits for responses up to {} after the end", format_length(ns))
     });
-    let separator = if ends.is_empty() { "" } else { "; " };
-    format!("{pace}{separator}{}{drain}", ends.join(", at most "))
+    join_texts("; ", [pace, ends]) + &drain
 }
 
 fn stage_text(stage: &StageFacts) -> String {
@@ -427,7 +426,7 @@ fn sent_text(run: &LoadRun) -> String {
         kinds => {
             let kinds = kinds.iter();
             let kinds = kinds.map(|kind| format!("{} {} {}", kind.weight, kind.method, kind.path));
-            format!("{} ({})", run.url, kinds.collect::<Vec<_>>().join(", "))
+            format!("{} ({})", run.url, join_texts(", ", kinds))
         }
     };
     let streams = match requested.streams_per_connection {
@@ -542,8 +541,8 @@ fn machines_fact(run: &LoadRun) -> Option<Fact> {
         let requests = format_requests(part.attempted);
         format!("{} {requests}{lost}{connect}{began}", part.machine)
     };
-    let parts: Vec<String> = run.parts.iter().map(part_text).collect();
-    (!parts.is_empty()).then(|| new_fact("machines", parts.join("; ")))
+    let machines = join_texts("; ", run.parts.iter().map(part_text));
+    (!machines.is_empty()).then(|| new_fact("machines", machines))
 }
 
 fn warmup_fact(run: &LoadRun) -> Option<Fact> {

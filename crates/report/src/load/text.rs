@@ -5,7 +5,7 @@
 
 use crate::figure::{
     format_count, format_duration, format_ns, format_number, format_rate, format_share,
-    format_whole,
+    format_whole, join_texts,
 };
 use crate::load::tables::{format_achieved, format_failed, format_in_flight, format_requests};
 use speedwell_analysis::load::{
@@ -75,8 +75,7 @@ fn headline_of_runs(loads: &[LoadFindings<'_>]) -> String {
         format_over_runs(longest, |ns| format_ns(ns, is_bound)).map(|text| format!("p99 {text}")),
         Some(format_failures(loads)),
     ];
-    let figures: Vec<String> = figures.into_iter().flatten().collect();
-    format!("{}: {}.", loads[0].run.label, figures.join("; "))
+    format!("{}: {}.", loads[0].run.label, join_texts("; ", figures.into_iter().flatten()))
 }
 
 /// Formats the median over the runs with their range. Returns `None` if there are no values.
@@ -277,11 +276,10 @@ fn format_responses(number: u64) -> String {
 
 fn imbalance_sentence(load: &LoadFindings<'_>) -> String {
     let imbalances = load.balance.as_ref().err().into_iter().flatten();
-    let sums: Vec<String> = imbalances.map(ToString::to_string).collect();
     format!(
         "BUG IN SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
          be trusted: {}. Please report this with the JSON of the load.",
-        sums.join("; ")
+        join_texts("; ", imbalances.map(ToString::to_string))
     )
 }
 
@@ -339,10 +337,9 @@ fn unfinished_sentence(counts: &OutcomeCounts) -> String {
         let count = counts.count_of(outcome);
         (count > 0).then(|| format!("{} {description}", format_whole(count)))
     });
-    let parts: Vec<String> = parts.collect();
     format!(
         "Some requests were unfinished when the load ended: {}. Their times are lower bounds.",
-        parts.join(", ")
+        join_texts(", ", parts)
     )
 }
 

@@ -6,7 +6,7 @@
 
 use crate::OutputOptions;
 use crate::document::{Document, ReportBlock, ReportChart};
-use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
+use crate::figure::{Uncertainty, format_count, format_quantity, format_share, join_texts};
 use crate::table::{
     ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set, json_number,
 };
@@ -35,9 +35,9 @@ pub fn report_profiles(
     document.push_headline(profiles_headline(sides, &found.extra));
     let callee = |row: &CostRow| format!("{} ({})", row.frame, format_share(row.share));
     let below = found.extra.entry.iter().flat_map(|entry| &entry.below);
-    let callees: Vec<String> = below.map(callee).collect();
+    let callees = join_texts(", ", below.map(callee));
     if !callees.is_empty() {
-        document.push_paragraph(format!("Below it: {}.", callees.join(", ")));
+        document.push_paragraph(format!("Below it: {callees}."));
     }
     if found.extra.direction != CostDirection::Alike {
         document.push_table(cost_table(sides, &found.extra));

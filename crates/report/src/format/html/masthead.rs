@@ -3,7 +3,7 @@
 
 use crate::document::{Document, LinkedText, ReportBlock, SessionLine, severity};
 use crate::failures::VALIDITY_TABLE;
-use crate::figure::{format_count, format_instant, format_moment, unless_empty};
+use crate::figure::{format_count, format_instant, format_moment, join_texts, unless_empty};
 use crate::format::html::page_layout::{self, PageFrame};
 use crate::format::html::table::VERDICT_COLUMN;
 use crate::format::html::writer::{emphasis_class, escape_html, markup};
@@ -199,7 +199,7 @@ fn session_markup(line: &SessionLine, is_served: bool) -> String {
             Some(href) => markup!("<a href=\"{}\">{}</a>", href, linked.text),
             None => escape_html(&linked.text),
         };
-        (!linked.text.is_empty()).then(|| format!("<span class=\"{class}\">{text}</span>"))
+        unless_empty(&*linked.text, |_| format!("<span class=\"{class}\">{text}</span>"))
     };
     let parts = [
         part("name", &line.name),
@@ -207,20 +207,19 @@ fn session_markup(line: &SessionLine, is_served: bool) -> String {
         part("revision", &line.revision),
         part("branch", &line.branch),
         part("machine", &line.machine),
+        format!(
+            "<time datetime=\"{}\">{} UTC</time>",
+            format_instant(line.started_unix_ms),
+            format_moment(line.started_unix_ms)
+        ),
     ];
-    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
-    parts.push(format!(
-        "<time datetime=\"{}\">{} UTC</time>",
-        format_instant(line.started_unix_ms),
-        format_moment(line.started_unix_ms)
-    ));
     let command = unless_empty(&*line.command, |command| {
         markup!(
             "<details class=\"made-by\"><summary>command</summary><code>{}</code></details>\n",
             command
         )
     });
-    format!("<p class=\"session-line\">{}</p>\n{command}", parts.join(" · "))
+    format!("<p class=\"session-line\">{}</p>\n{command}", join_texts(" · ", parts))
 }
 
 /// Renders the top of the page.

@@ -4,7 +4,7 @@
 //! The server decides which pages exist, and describes a page's frame as plain data. This module
 //! escapes these data. Start with [`ServedFrame`].
 
-use crate::figure::{format_instant, format_moment, unless_empty};
+use crate::figure::{format_instant, format_moment, join_texts, unless_empty};
 use crate::format::html::writer::{ChartsLocation, RowChoice, markup};
 
 /// How a document becomes a page.
@@ -244,10 +244,8 @@ pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
 /// Renders the links and the filters below the title.
 pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     let mut out = frame.progress.as_ref().map_or_else(String::new, progress_markup);
-    if !frame.links.is_empty() {
-        let links: Vec<String> = frame.links.iter().map(link_markup).collect();
-        out += &format!("<p class=\"links\">{}</p>\n", links.join(" "));
-    }
+    let links = join_texts(" ", frame.links.iter().map(link_markup));
+    out += &unless_empty(&*links, |links| format!("<p class=\"links\">{links}</p>\n"));
     out.extend(frame.filters.as_ref().map(filters_form));
     out.extend(frame.changes.iter().map(change_form));
     out
@@ -354,8 +352,8 @@ fn suggestions_markup(field: &FormField) -> (String, String) {
 
 /// Renders the last part of the page: links to its data for programs.
 pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
-    let links: Vec<String> = frame.formats.iter().map(link_markup).collect();
-    let others = unless_empty(&*links.join(", "), |links| format!(" Other formats: {links}."));
+    let links = join_texts(", ", frame.formats.iter().map(link_markup));
+    let others = unless_empty(&*links, |links| format!(" Other formats: {links}."));
     markup!(
         "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every number with all its digits: \
          <a href=\"{}\">this page as JSON</a>.{others}</p>\n</section>\n",

@@ -6,7 +6,7 @@
 
 use crate::cell::CellForm;
 use crate::document::{pick_most_severe, severity};
-use crate::figure::{format_count, format_instant, format_moment};
+use crate::figure::{format_count, format_instant, format_moment, join_texts};
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, markup};
 use crate::glossary::{GlossaryTerm, term_of_column};
 use crate::summary::SUMMARIES_TABLE;
@@ -129,9 +129,8 @@ impl<'t> TableView<'t> {
         let sides = self.sides.as_ref().filter(|sides| sides.candidate == column)?;
         let text = |column: usize| cells[column].text.as_str();
         let unit = sides.unit.map(text).unwrap_or_default();
-        let figures = [text(sides.baseline), text(sides.candidate)];
-        let figures: Vec<&str> = figures.into_iter().filter(|text| !text.is_empty()).collect();
-        Some(format!("{} {unit}", figures.join(" → ")).trim_end().to_owned())
+        let figures = join_texts(" → ", [text(sides.baseline), text(sides.candidate)]);
+        Some(format!("{figures} {unit}").trim_end().to_owned())
     }
 }
 
