@@ -6,6 +6,7 @@
 //! measured. [`load`] describes HTTP loads and their results.
 
 /// Gives an enum names: each variant is listed once with its name.
+#[macro_export]
 macro_rules! name_variants {
     ($kind:ident: $($variant:ident = $name:literal),+) => {
         impl $kind {

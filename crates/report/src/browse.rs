@@ -4,6 +4,7 @@
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
 
+use crate::charts::{point_series, single_bars};
 use crate::document::{Document, ReportBlock, ReportChart, known_facts};
 use crate::figure::{format_count, format_moment, format_share, format_whole};
 use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis, column_set};
@@ -14,9 +15,7 @@ use speedwell_model::stored::{
     StoredToken,
 };
 use speedwell_model::{NoiseCalibration, SeriesKey};
-use speedwell_plot::{
-    AnyChart, BarCategory, BarChart, ChartAxis, ChartBar, ChartPoint, PointSeries, ScatterChart,
-};
+use speedwell_plot::{AnyChart, ChartAxis, ChartPoint, ScatterChart};
 
 /// A project in the list of projects.
 #[derive(Debug, Clone, Default)]
@@ -68,26 +67,14 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
     let busy = projects.iter().filter(|line| sessions_of_week(line) > 0);
     document.push_charts(busy.map(|project| {
         let title = format!("Sessions of {} in the last seven days", project.name);
-        ReportChart::new(title, AnyChart::Bar(week_chart(project)))
+        let days = project.week.iter().map(|(day, sessions)| (day.clone(), *sessions as f64));
+        ReportChart::new(title, single_bars("Sessions by day (UTC)", "sessions", days))
     }));
     document
 }
 
 fn sessions_of_week(project: &ProjectLine) -> usize {
     project.week.iter().map(|(_, sessions)| sessions).sum()
-}
-
-fn week_chart(project: &ProjectLine) -> BarChart {
-    let category = |(day, sessions): &(String, usize)| {
-        let (name, value) = ("sessions".into(), *sessions as f64);
-        let bars = vec![ChartBar { name, value, ..ChartBar::default() }];
-        BarCategory { label: day.clone(), bars }
-    };
-    BarChart {
-        title: "Sessions by day (UTC)".into(),
-        categories: project.week.iter().map(category).collect(),
-        ..BarChart::default()
-    }
 }
 
 /// Formats a number of sessions. `None` means that counting stopped at the limit.
@@ -127,8 +114,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         }
         rows.push(columns.build_row(benchmark));
     }
-    document.push_table(columns.table_of_rows("benchmarks", rows));
-    document
+    document.with_table(columns.table_of_rows("benchmarks", rows))
 }
 
 /// Splits a benchmark's name into its group and its name in the group.
@@ -146,8 +132,7 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
         figure("runs", "runs") => runs_cell(case),
         figure("newest", "newest session") => ReportCell::session(case.newest),
     };
-    document.push_table(columns.build_table("cases", cases));
-    document
+    document.with_table(columns.build_table("cases", cases))
 }
 
 /// Builds the cell of a case's number of runs. If the case has too many sessions, only some of its
@@ -181,8 +166,7 @@ pub fn list_machines(
         words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.0.last_unix_ms),
         words("calibration", "calibration") => calibration_cell(line.1.as_ref()),
     };
-    document.push_table(columns.build_table("machines", lines));
-    document
+    document.with_table(columns.build_table("machines", lines))
 }
 
 fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
@@ -231,14 +215,8 @@ pub fn chart_machine_load(figures: &[(&'static str, Vec<(i64, f64)>)]) -> Docume
     if figures.iter().all(|(_, values)| values.len() < 2) {
         return document;
     }
-    let series = figures.iter().map(|(name, values)| PointSeries {
-        name: (*name).to_owned(),
-        points: values
-            .iter()
-            .map(|(session, percent)| ChartPoint::new(*session as f64, *percent))
-            .collect(),
-        ..PointSeries::default()
-    });
+    let point = |(session, percent): &(i64, f64)| ChartPoint::new(*session as f64, *percent);
+    let series = figures.iter().map(|(name, values)| point_series(*name, values.iter().map(point)));
     let chart = ScatterChart {
         title: "Load by other work".into(),
         x: ChartAxis::linear("session"),
@@ -300,8 +278,7 @@ pub fn list_environment_changes(changes: &[FactChange]) -> Document {
         words("before", "before") => &change.difference.before,
         words("after", "after") => &change.difference.after,
     };
-    document.push_table(columns.build_table("environment_facts", changes.iter().rev()));
-    document
+    document.with_table(columns.build_table("environment_facts", changes.iter().rev()))
 }
 
 /// Lists all calibrations, newest first.
@@ -336,8 +313,7 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
                 .with_text(format!("{} to {}", line.found.expected_low, line.found.expected_high)),
         words("result", "result") => calibration_cell(Some(&line.found)),
     };
-    document.push_table(columns.build_table("calibrations", calibrations));
-    document
+    document.with_table(columns.build_table("calibrations", calibrations))
 }
 
 fn false_alarms_cell(calibration: &NoiseCalibration) -> ReportCell {
@@ -409,7 +385,6 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
 
 /// Lists the projects of a server.
 pub fn list_served_projects(projects: &[ServedProject]) -> Document {
-    let mut document = Document::new("projects");
     let has_forge = projects.iter().any(|project| project.forge.is_some());
     let columns = column_set! { project: ServedProject;
         label("project", "project") =>
@@ -420,8 +395,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
             ReportCell::quantity(project.bytes.map(|bytes| bytes as f64), "B"),
         words("forge", "comments on") if has_forge => project.forge.as_deref().unwrap_or_default(),
     };
-    document.push_table(columns.build_table("projects", projects));
-    document
+    Document::new("projects").with_table(columns.build_table("projects", projects))
 }
 
 /// Lists the tokens of a server, without their secrets.
@@ -447,8 +421,7 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         words("used_unix_ms", "last used (UTC, by the hour)") =>
             token.used_unix_ms.map(|ms| ReportCell::moment(ms.max(token.created_unix_ms))),
     };
-    document.push_table(columns.build_table("tokens", tokens));
-    document
+    document.with_table(columns.build_table("tokens", tokens))
 }
 
 /// Joins names. `None` becomes "all".
@@ -481,8 +454,7 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
         words("subject", "subject") => line.subject.as_ref(),
         words("result", "result") => &line.result,
     };
-    document.push_table(columns.build_table("audit", lines));
-    document
+    document.with_table(columns.build_table("audit", lines))
 }
 
 /// A pull request in the list of pull requests.
@@ -533,8 +505,7 @@ pub fn list_pulls(pulls: &[PullLine]) -> Document {
             ReportCell::moment(newest.started_unix_ms).with_moment(newest.started_unix_ms)
         }),
     };
-    document.push_table(columns.build_table("pulls", pulls));
-    document
+    document.with_table(columns.build_table("pulls", pulls))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use speedwell_analysis::history::{CommonChange, ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{TrendPoint, TrendSearch};
 use speedwell_model::{
     ChangeState, ChangeTriage, IntervalEstimate, Metric, MetricDirection, RecordedChange, Verdict,
-    quote, short_revision,
+    name_variants, quote, short_revision,
 };
 
 /// The machine-readable name of the tables.
@@ -71,19 +71,9 @@ pub enum ChangeList {
     Judged,
 }
 
+name_variants!(ChangeList: Open = "open", Suspected = "suspected", Judged = "judged");
+
 impl ChangeList {
-    /// All lists, in the order of the page.
-    pub const ALL: [ChangeList; 3] = [ChangeList::Open, ChangeList::Suspected, ChangeList::Judged];
-
-    /// Returns the name of the list.
-    pub fn name(self) -> &'static str {
-        match self {
-            ChangeList::Open => "open",
-            ChangeList::Suspected => "suspected",
-            ChangeList::Judged => "judged",
-        }
-    }
-
     /// Whether a change is on the list.
     pub fn contains(self, change: &RecordedChange) -> bool {
         match self {

@@ -51,10 +51,8 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
         label("found", "found") => &check.found,
         machine("remedy") => &check.remedy,
     };
-    let mut document = Document::new("checks");
     let remedy = |check: &CheckLine| arrow_remark(&check.remedy);
-    document.push_table(columns.build_with_remarks("checks", checks, remedy));
-    document
+    Document::new("checks").with_table(columns.build_with_remarks("checks", checks, remedy))
 }
 
 /// Returns the remark with which a row tells what to do or to expect, unless it is empty.
@@ -349,8 +347,7 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
         words("sent_unix_ms", "sent (UTC)") => item.sent_unix_ms.map(ReportCell::moment),
         words("reason", "reason").for_people() => ReportCell::text(reason_text(item)),
     };
-    document.push_table(columns.build_table("outbox", items));
-    document
+    document.with_table(columns.build_table("outbox", items))
 }
 
 fn upload_state_cell(state: UploadState) -> ReportCell {

@@ -263,6 +263,12 @@ impl Document {
         self.push(ReportBlock::Table(table));
     }
 
+    /// Adds a table, as the last step of building a document.
+    pub fn with_table(mut self, table: ReportTable) -> Document {
+        self.push_table(table);
+        self
+    }
+
     /// Adds a note.
     pub fn push_note(&mut self, text: impl Into<String>) {
         self.push(ReportBlock::Note(text.into()));

@@ -231,11 +231,10 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));
         }
     }
-    document.push_table(ReportTable {
+    document.with_table(ReportTable {
         caption: vec!["validity of the figures".into()],
         ..columns.table_of_rows(VALIDITY_TABLE, rows)
-    });
-    document
+    })
 }
 
 /// Names the case and the variants of a finding, as in `hapi, green`. Several cases are counted

@@ -419,6 +419,12 @@ pub fn better_direction(better: MetricDirection) -> &'static str {
     }
 }
 
+/// Describes a metric for the caption of a table: `time in ns, lower is better`.
+pub fn describe_metric(metric: &Metric, unit: Option<String>) -> String {
+    let name = name_in_unit(metric.plain_name(), &unit.unwrap_or_default());
+    format!("{name}, {}", better_direction(metric.better))
+}
+
 /// Returns adjectives for a good and a bad candidate: "faster" and "slower" for times and rates,
 /// "better" and "worse" for other metrics. Both are "different" if it is unknown whether higher or
 /// lower is better.

@@ -3,7 +3,7 @@
 
 use crate::document::Document;
 use crate::figure::format_ns;
-use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
+use crate::table::{ReportCell, TextEmphasis, column_set};
 
 /// A machine of a fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,9 +68,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
     let remarks = |machine: &FleetLine| -> Vec<String> {
         machine.notes.iter().map(|note| format!("→ {note}")).collect()
     };
-    let mut document = Document::new("machines");
-    document.push_table(columns.build_with_remarks("machines", machines, remarks));
-    document
+    Document::new("machines").with_table(columns.build_with_remarks("machines", machines, remarks))
 }
 
 /// Formats the offset of a machine's clock as in `3.20 ms ahead`. An offset that does not exceed
@@ -117,7 +115,7 @@ pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
         figure("attempt", "attempt") => row.attempt,
         words("engine", "engine") => &row.said,
     };
-    list_rows("shards", columns, rows)
+    Document::new("shards").with_table(columns.build_table("shards", rows))
 }
 
 fn progress_cell(state: &str) -> ReportCell {
@@ -127,13 +125,6 @@ fn progress_cell(state: &str) -> ReportCell {
         _ => TextEmphasis::Caution,
     };
     ReportCell::words(state).with_emphasis(emphasis)
-}
-
-/// Builds a document that consists of one table. The document and the table have the same name.
-fn list_rows<T>(name: &'static str, columns: ColumnSet<T>, rows: &[T]) -> Document {
-    let mut document = Document::new(name);
-    document.push_table(columns.build_table(name, rows));
-    document
 }
 
 /// A role of an experiment, with its machine.
@@ -160,7 +151,7 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
         words("address", "address") => &row.address,
         words("engine", "engine") => &row.said,
     };
-    list_rows("roles", columns, rows)
+    Document::new("roles").with_table(columns.build_table("roles", rows))
 }
 
 /// Lists the cleaned machines. A row has a machine's name, the number of removed sessions, and
@@ -171,7 +162,7 @@ pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
         figure("sessions", "sessions") => row.1,
         figure("bytes", "bytes") => row.2,
     };
-    list_rows("cleaned", columns, rows)
+    Document::new("cleaned").with_table(columns.build_table("cleaned", rows))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! This module chooses the wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
+use crate::charts::{point_series, single_bars};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, format_about, format_bytes, format_count, format_duration, format_ns,
@@ -19,9 +20,7 @@ use serde_json::{Value, json};
 use speedwell_analysis::{BlockEstimate, SeriesProgress};
 use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_model::{ActivitySnapshot, IntervalEstimate, SnippetTiming};
-use speedwell_plot::{
-    AnyChart, BarCategory, BarChart, ChartAxis, ChartBar, ChartPoint, LineChart, PointSeries,
-};
+use speedwell_plot::{AnyChart, ChartAxis, ChartPoint, LineChart};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -180,17 +179,14 @@ fn estimate_charts(series: &[SeriesProgress]) -> impl Iterator<Item = ReportChar
                 x => ChartPoint::new(x, value),
             }
         };
-        let lines = variants.iter().map(|one| PointSeries {
-            name: one.variant.clone(),
-            points: one.estimates.iter().map(point).collect(),
-            ..PointSeries::default()
-        });
+        let line =
+            |one: &SeriesProgress| point_series(&one.variant, one.estimates.iter().map(point));
         let title = variants[0].case.clone();
         let chart = LineChart {
             title: title.clone(),
             x: ChartAxis::linear("completed blocks"),
             y: ChartAxis::linear(name_in_unit(&metric.name, &scale.symbol)),
-            series: lines.collect(),
+            series: variants.iter().map(line).collect(),
             ..LineChart::default()
         };
         ReportChart::new(title, AnyChart::Line(chart))
@@ -286,18 +282,13 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         ]));
         if progress.rates.len() > 1 {
             let seconds_ago = (1..=progress.rates.len()).rev();
-            let bar = |(ago, value): (usize, &f64)| {
-                let (name, value) = ("successful requests a second".into(), *value);
-                let bars = vec![ChartBar { name, value, ..ChartBar::default() }];
-                BarCategory { label: ago.to_string(), bars }
-            };
-            let chart = BarChart {
-                title: "Successful requests a second, by seconds ago".into(),
-                categories: seconds_ago.zip(&progress.rates).map(bar).collect(),
-                ..BarChart::default()
-            };
-            let title = "Successful requests a second";
-            document.push_charts([ReportChart::new(title, AnyChart::Bar(chart))]);
+            let rates = seconds_ago.zip(&progress.rates);
+            let chart = single_bars(
+                "Successful requests a second, by seconds ago",
+                "successful requests a second",
+                rates.map(|(ago, rate)| (ago.to_string(), *rate)),
+            );
+            document.push_charts([ReportChart::new("Successful requests a second", chart)]);
         }
     }
     let progress: Vec<&LoadProgress> = loads.iter().map(|load| &load.progress).collect();

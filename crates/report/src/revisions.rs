@@ -163,8 +163,7 @@ pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
         format_count(total, "revision", "revisions"),
         lines.iter().filter(is_new).count()
     ));
-    document.push_table(backfill_columns().build_table("revisions", lines));
-    document
+    document.with_table(backfill_columns().build_table("revisions", lines))
 }
 
 /// The columns of the table of backfilled revisions.

@@ -8,8 +8,8 @@ use crate::case_labels::{
 };
 use crate::document::Document;
 use crate::figure::{
-    Uncertainty, better_direction, format_count, format_signed, format_whole, join_texts,
-    name_in_unit, uncertainty_of, uncertainty_of_median,
+    Uncertainty, better_direction, describe_metric, format_count, format_signed, format_whole,
+    join_texts, uncertainty_of, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
@@ -96,21 +96,16 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
         lines[index].name = name;
         columns.build_row(&lines[index])
     });
-    let mut caption = vec![shared];
     // The second line names the metric, the unit, the number of runs and the variant, if all rows
     // share them.
-    let mut parts: Vec<String> = Vec::new();
-    if !metrics_are_rows {
-        let metric = &section[0].metric;
-        parts.push(name_in_unit(metric.plain_name(), unit.as_deref().unwrap_or_default()));
-        parts.push(better_direction(metric.better).to_owned());
-    }
+    let metric = (!metrics_are_rows).then(|| describe_metric(&section[0].metric, unit));
     // `prepare_lines` has already formatted the count. Only 1 takes the singular.
-    parts.extend(runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" }));
+    let runs = runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" });
     // A session without named variants has only this one.
     let named_variant = variant.filter(|name| !name.is_empty() && name != "default");
-    parts.extend(named_variant.map(|name| format!("variant {name}")));
-    caption.push(parts.join(", "));
+    let named_variant = named_variant.map(|name| format!("variant {name}"));
+    let facts = metric.into_iter().chain(runs).chain(named_variant);
+    let mut caption = vec![shared, join_texts(", ", facts)];
     caption.retain(|line| !line.is_empty());
     ReportTable {
         caption,

@@ -23,7 +23,7 @@ use speedwell_analysis::warmup::{
     WarmupClass, WarmupFindings, break_even,
 };
 use speedwell_model::{
-    ComparedClock, Environment, IntervalEstimate, Metric, MetricDirection, Verdict,
+    ComparedClock, Environment, IntervalEstimate, Metric, MetricDirection, Verdict, name_variants,
 };
 use speedwell_plot as plot;
 use std::sync::Arc;
@@ -411,17 +411,8 @@ pub enum IterationsOutcome {
     Failed,
 }
 
-impl IterationsOutcome {
-    /// The name of the outcome, for people and for files.
-    pub fn outcome_name(self) -> &'static str {
-        match self {
-            IterationsOutcome::Steady => "steady",
-            IterationsOutcome::Unsteady => "not steady",
-            IterationsOutcome::TooShort => "too short",
-            IterationsOutcome::Failed => "failed",
-        }
-    }
-}
+name_variants!(IterationsOutcome: Steady = "steady", Unsteady = "not steady",
+    TooShort = "too short", Failed = "failed");
 
 /// A benchmark file with its outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -477,7 +468,7 @@ pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile>
 }
 
 fn outcome_cell(outcome: IterationsOutcome) -> ReportCell {
-    ReportCell::words(outcome.outcome_name()).with_emphasis(match outcome {
+    ReportCell::words(outcome.name()).with_emphasis(match outcome {
         IterationsOutcome::Steady => TextEmphasis::Good,
         IterationsOutcome::Failed => TextEmphasis::Bad,
         _ => TextEmphasis::Caution,

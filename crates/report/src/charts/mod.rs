@@ -27,7 +27,7 @@ use crate::unit::{FigureScale, UnitChoice};
 use anyhow::anyhow;
 use indexmap::IndexMap;
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison, CaseSummary};
-use speedwell_model::{Case, IntervalEstimate, Metric, Verdict};
+use speedwell_model::{Case, IntervalEstimate, Metric, Verdict, name_variants};
 use speedwell_plot as plot;
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -65,6 +65,9 @@ pub enum ChartKind {
     Trend,
 }
 
+name_variants!(ChartKind: Box = "box", Scatter = "scatter", Line = "line", Bar = "bar",
+    Forest = "forest", Histogram = "histogram", Flame = "flame", Trend = "trend");
+
 /// An unknown kind of chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -76,17 +79,7 @@ impl FromStr for ChartKind {
     type Err = UnknownChart;
 
     fn from_str(text: &str) -> Result<ChartKind, UnknownChart> {
-        Ok(match text {
-            "box" => ChartKind::Box,
-            "scatter" => ChartKind::Scatter,
-            "line" => ChartKind::Line,
-            "bar" => ChartKind::Bar,
-            "forest" => ChartKind::Forest,
-            "histogram" => ChartKind::Histogram,
-            "flame" => ChartKind::Flame,
-            "trend" => ChartKind::Trend,
-            _ => return Err(UnknownChart(text.to_owned())),
-        })
+        ChartKind::from_name(text).ok_or_else(|| UnknownChart(text.to_owned()))
     }
 }
 
@@ -321,6 +314,23 @@ pub fn metric_axis(
     } else {
         plot::ChartAxis::linear(label)
     }
+}
+
+/// Draws a bar per label. `name` says what the bars show.
+pub fn single_bars(
+    title: &str,
+    name: &str,
+    values: impl Iterator<Item = (String, f64)>,
+) -> plot::AnyChart {
+    let category = |(label, value): (String, f64)| {
+        let bar = plot::ChartBar { name: name.to_owned(), value, ..plot::ChartBar::default() };
+        plot::BarCategory { label, bars: vec![bar] }
+    };
+    plot::AnyChart::Bar(plot::BarChart {
+        title: title.to_owned(),
+        categories: values.map(category).collect(),
+        ..plot::BarChart::default()
+    })
 }
 
 /// Creates a line or a cloud of points. Its color follows from its position among the series of the

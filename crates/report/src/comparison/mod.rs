@@ -25,7 +25,7 @@ use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures_of, report_validity};
 use crate::figure::{
-    Uncertainty, format_change, format_change_interval, format_share, format_whole,
+    Uncertainty, format_change, format_change_interval, format_share, format_whole, join_texts,
     uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
@@ -276,10 +276,13 @@ fn section_table(
             }
         }
     }
-    let facts = text::comparison_caption(&section.comparisons, unit, runs);
-    let caption = [Some(named.shared), facts.filter(|_| !are_commands)];
+    let mut caption = vec![named.shared];
+    if !are_commands {
+        caption.push(text::comparison_caption(&section.comparisons, unit, runs));
+    }
+    caption.retain(|line| !line.is_empty());
     ReportTable {
-        caption: caption.into_iter().flatten().filter(|line| !line.is_empty()).collect(),
+        caption,
         footnotes: footnotes.into_texts(),
         band: threshold_band(section.first_comparison()),
         ..columns.table_of_rows(CHANGES_TABLE, rows)
@@ -384,12 +387,13 @@ pub fn prepare_lines<'a>(
             FigureScale::fit_scale(unit, &sides, choice).keeping_counts(unit, figures(row), choice)
         };
         let scale = common.clone().unwrap_or_else(fit_scale);
+        let notes = row_notes(row).filter(|text| !shared.contains(&capitalize_sentence(text)));
         VerdictLine {
             name: RowName::default(),
             last_places: last_places(row, &scale),
             unit: scale.symbol.clone(),
             runs: runs_text(row),
-            marks: footnote_marks(row, &shared, footnotes),
+            marks: join_texts(" ", notes.map(|text| footnotes.footnote_mark(&text))),
             comparison,
             row,
             scale,
@@ -479,18 +483,6 @@ fn capitalize_sentence(note: &str) -> String {
     let remainder = characters.as_str();
     let end = if note.ends_with('.') { "" } else { "." };
     format!("{}{remainder}{end}", first.unwrap_or_default())
-}
-
-fn footnote_marks(
-    row: &CaseComparison,
-    shared: &[String],
-    footnotes: &mut TableFootnotes,
-) -> String {
-    row_notes(row)
-        .filter(|text| !shared.contains(&capitalize_sentence(text)))
-        .map(|text| footnotes.footnote_mark(&text))
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use crate::comparison::sections::with_short_names;
 use crate::comparison::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
-    Uncertainty, better_direction, format_change_interval, format_count, format_percent_interval,
-    format_quantity, format_setting, format_share, format_whole, join_texts, name_in_unit,
-    quality_words,
+    Uncertainty, better_direction, describe_metric, format_change_interval, format_count,
+    format_percent_interval, format_quantity, format_setting, format_share, format_whole,
+    join_texts, quality_words,
 };
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
@@ -320,17 +320,15 @@ pub fn comparison_caption(
     section: &[&CandidateComparison],
     unit: Option<String>,
     runs: Option<String>,
-) -> Option<String> {
-    let mut parts = Vec::new();
+) -> String {
     let metric = &section[0].metric;
-    if section.iter().all(|comparison| comparison.metric == *metric) {
-        parts.push(name_in_unit(metric.plain_name(), unit.as_deref().unwrap_or_default()));
-        parts.push(better_direction(metric.better).to_owned());
-    }
-    parts.extend(
-        runs.map(|runs| format!("{runs} {} a side", if runs == "1" { "run" } else { "runs" })),
-    );
-    Some(parts.join(", ")).filter(|line| !line.is_empty())
+    let is_common = section.iter().all(|comparison| comparison.metric == *metric);
+    let described = is_common.then(|| describe_metric(metric, unit));
+    let runs = runs.map(|runs| match &*runs {
+        "1" => "1 run a side".to_owned(),
+        _ => format!("{runs} runs a side"),
+    });
+    join_texts(", ", described.into_iter().chain(runs))
 }
 
 /// Returns the line below a table of commands: the number of runs, and their order.

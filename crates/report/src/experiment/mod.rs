@@ -312,11 +312,10 @@ fn report_claims(found: &ExperimentFindings) -> Document {
     };
     let remarks =
         |claim: &ClaimFound| claim.parts.iter().map(comparison_remark).collect::<Vec<_>>();
-    document.push_table(ReportTable {
+    document.with_table(ReportTable {
         caption: vec!["claims".to_owned()],
         ..columns.build_with_remarks("claims", &found.claims, remarks)
-    });
-    document
+    })
 }
 
 /// Returns an answer as a word, with its symbol and its emphasis.

@@ -5,6 +5,7 @@
 //! [`report_profiles`].
 
 use crate::OutputOptions;
+use crate::case_labels::distinct;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{Uncertainty, format_count, format_quantity, format_share, join_texts};
 use crate::table::{
@@ -108,15 +109,11 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
              done the same work, because absolute costs are compared, not percentages. {word}: the cheaper side spent less than 0.2% there."
         ));
     }
-    for side in sides {
-        let blind = side.profile.tool.blind_spot().map(str::to_owned);
-        for note in blind.iter().chain(&side.profile.notes) {
-            if !notes.contains(note) {
-                notes.push(note.clone());
-            }
-        }
+    for ProfileSide { profile, .. } in sides {
+        notes.extend(profile.tool.blind_spot().map(str::to_owned));
+        notes.extend(profile.notes.iter().cloned());
     }
-    notes
+    distinct(notes)
 }
 
 fn attach_data(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) {
