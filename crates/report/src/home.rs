@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::figure::{DAY_MS, format_about, format_age, format_count, unless_empty};
 use crate::live::remaining_time;
 use crate::series_list::{branch_title, list_series};
-use crate::session_list::SessionResult;
+use crate::session_list::{ResultLine, SessionResult};
 use crate::table::{
     Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set,
 };
@@ -127,13 +127,10 @@ pub fn one_off_sessions(arrivals: &[SessionArrival], now_unix_ms: i64) -> Vec<i6
     arrivals.iter().filter(is_one_off).take(MAX_LISTED).map(|session| session.number).collect()
 }
 
-/// A one-off session with its result, if it is known.
-type OneOffLine<'a> = (&'a SessionOverview, Option<&'a SessionResult>);
-
 fn one_off_table(state: &HomeState<'_>) -> ReportTable {
     let sessions = state.one_off.iter();
     let lines = sessions.map(|session| (session, state.results.get(&session.number)));
-    let columns = column_set! { line: OneOffLine<'_>;
+    let columns = column_set! { line: ResultLine<'_>;
         figure("number", "session") => ReportCell::session(line.0.number),
         words("command", "result") => result_cell(line.0, line.1),
     };

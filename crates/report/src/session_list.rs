@@ -115,11 +115,8 @@ fn largest_change<'a>(
     largest.map(|(candidate, row, _, size)| (candidate, row, size))
 }
 
-/// A row of the list.
-struct SessionLine<'a> {
-    session: &'a SessionOverview,
-    result: Option<&'a SessionResult>,
-}
+/// A session with its result, if it is known.
+pub(crate) type ResultLine<'a> = (&'a SessionOverview, Option<&'a SessionResult>);
 
 /// Lists sessions with their known results, which are looked up by number. With the time of the
 /// request, `now_unix_ms`, the list shows ages instead of dates.
@@ -129,41 +126,39 @@ pub fn list_sessions_on_page(
     now_unix_ms: Option<i64>,
 ) -> Document {
     let mut document = Document::new("sessions");
-    let lines = sessions
-        .iter()
-        .map(|session| SessionLine { session, result: results.get(&session.number) });
+    let lines = sessions.iter().map(|session| (session, results.get(&session.number)));
     document.push_table(page_columns(now_unix_ms).build_table("sessions", lines));
     document.push_notes(killed_note(sessions.iter()));
     document
 }
 
 /// The columns of the list for people. Programs get the columns of the terminal's list.
-fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<SessionLine<'a>> {
+fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<ResultLine<'a>> {
     let started = if now_unix_ms.is_some() { "started" } else { "started (UTC)" };
-    column_set! { line: SessionLine<'a>;
-        figure("number", "session") => ReportCell::session(line.session.number),
-        machine("id") => &line.session.id,
-        words("result", "result").for_people() => line.result.map(|result| {
+    column_set! { line: ResultLine<'a>;
+        figure("number", "session") => ReportCell::session(line.0.number),
+        machine("id") => &line.0.id,
+        words("result", "result").for_people() => line.1.map(|result| {
             ReportCell::text(&result.text).with_emphasis(result.emphasis)
         }),
-        words("subject", "commit").for_people() => line.session.origin.as_ref()
+        words("subject", "commit").for_people() => line.0.origin.as_ref()
             .and_then(|origin| origin.subject.as_deref()).unwrap_or_default(),
         words("started_unix_ms", started) =>
-            started_cell(line.session.started_unix_ms, now_unix_ms),
-        words("state", "state") => state_cell(line.session),
-        words("revision", "revision") => revision_cell(line.session),
-        words("branch", "branch") => line.session.origin.as_ref()
+            started_cell(line.0.started_unix_ms, now_unix_ms),
+        words("state", "state") => state_cell(line.0),
+        words("revision", "revision") => revision_cell(line.0),
+        words("branch", "branch") => line.0.origin.as_ref()
             .and_then(|origin| origin.branch.as_deref()).unwrap_or_default(),
-        words("tags", "tags") => ReportCell::words(line.session.tags.join(" "))
+        words("tags", "tags") => ReportCell::words(line.0.tags.join(" "))
             .with_emphasis(TextEmphasis::Strong),
-        words("variants", "variants") => ReportCell::words(line.session.variants.join(" "))
-            .with_text(variant_names(line.session)),
-        machine("cases") => line.session.cases,
-        machine("runs") => line.session.runs,
-        figure("failures", "failed") => ReportCell::from(line.session.failures)
-            .shown_if(line.session.failures > 0).with_emphasis(TextEmphasis::Bad),
-        machine("elapsed_ms") => line.session.elapsed_ms,
-        machine("command") => line.session.command.join(" "),
+        words("variants", "variants") => ReportCell::words(line.0.variants.join(" "))
+            .with_text(variant_names(line.0)),
+        machine("cases") => line.0.cases,
+        machine("runs") => line.0.runs,
+        figure("failures", "failed") => ReportCell::from(line.0.failures)
+            .shown_if(line.0.failures > 0).with_emphasis(TextEmphasis::Bad),
+        machine("elapsed_ms") => line.0.elapsed_ms,
+        machine("command") => line.0.command.join(" "),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn report_experiment(
     document.push_charts(others);
     let draws = draws_flames(experiment, output);
     document.append_document(profile_sections(&found.profiles, draws, output));
-    let everything = merge_groups(&found.groups);
+    let everything = merge_metrics(found.groups.iter().flat_map(|group| &group.metrics));
     document.extend(gallery::findings_gallery(&everything, output));
     document
 }
@@ -80,10 +80,6 @@ fn leading_first(
         leading.push(others.remove(0));
     }
     (leading, others)
-}
-
-fn merge_groups(groups: &[GroupFindings]) -> AnalysisFindings {
-    merge_metrics(groups.iter().flat_map(|group| &group.metrics))
 }
 
 fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> AnalysisFindings {
@@ -264,32 +260,20 @@ fn charts_named(
     experiment: &ExperimentDesign,
     output: &OutputOptions,
 ) -> Vec<ReportChart> {
-    let groups = found.groups.iter();
-    match name {
-        "served" => groups
-            .flat_map(|group| latency_curve::draw_served(group, series, stages, experiment))
-            .collect(),
-        "ecdf-tail" => {
-            groups.flat_map(|group| latency_curve::draw_tail(group, series, experiment)).collect()
+    let draw = |group: &GroupFindings| match name {
+        "served" => latency_curve::draw_served(group, series, stages, experiment),
+        "ecdf-tail" => latency_curve::draw_tail(group, series, experiment),
+        "bar" => charts::draw_bars(&merge_metrics(&group.metrics), output.unit),
+        "forest" => {
+            let metrics = group.metrics.iter();
+            metrics.filter_map(|metric| headline::metric_forest(group, metric)).collect()
         }
-        "bar" => groups
-            .flat_map(|group| {
-                let findings = merge_groups(std::slice::from_ref(group));
-                charts::draw_bars(&findings, output.unit)
-            })
-            .collect(),
-        "forest" => groups
-            .flat_map(|group| {
-                let metrics = group.metrics.iter();
-                metrics.filter_map(move |metric| headline::metric_forest(group, metric))
-            })
-            .collect(),
         "factors" => {
-            let grids = groups.flat_map(|group| headline::factor_grids(group, experiment));
-            grids.map(|grid| headline::grid_chart(&grid)).collect()
+            headline::factor_grids(group, experiment).iter().map(headline::grid_chart).collect()
         }
         _ => Vec::new(),
-    }
+    };
+    found.groups.iter().flat_map(draw).collect()
 }
 
 // Reports the claims and gates of an experiment, with their outcomes.
