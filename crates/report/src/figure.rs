@@ -141,20 +141,24 @@ pub fn format_rate(per_s: f64) -> String {
     format_quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
+/// Formats a time of unknown uncertainty: `1.23 ms`.
+pub fn format_ns(ns: f64) -> String {
+    format_quantity(ns, "ns", Uncertainty::Unknown)
+}
+
 /// Formats a size of unknown uncertainty: `1.50 MiB`.
 pub fn format_bytes(bytes: f64) -> String {
     format_quantity(bytes, "B", Uncertainty::Unknown)
 }
 
 /// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
-pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
-    let mark = if is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
+pub fn format_bounded_ns(ns: f64, is_lower_bound: bool) -> String {
+    if is_lower_bound { format!("≥ {}", format_ns(ns)) } else { format_ns(ns) }
 }
 
 /// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
 pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
-    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
+    let (low, high) = (format_ns(low_ns), format_ns(high_ns));
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
         _ => format!("{low}-{high}"),
@@ -164,7 +168,7 @@ pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
 /// Formats a time or a range of times. A withheld time becomes `unknown`.
 pub fn format_reported_time(reported: ReportedTime) -> String {
     match reported {
-        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Time(time) => format_bounded_ns(time.ns as f64, time.is_lower_bound),
         ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
         ReportedTime::Refused(_) => "unknown".to_owned(),
     }
@@ -448,6 +452,15 @@ pub fn format_count(number: usize, singular: &str, plural: &str) -> String {
 /// empty name.
 pub fn unless_empty<T: Default + PartialEq>(value: T, text: impl FnOnce(T) -> String) -> String {
     if value == T::default() { String::new() } else { text(value) }
+}
+
+/// Begins a text with a capital letter.
+pub fn capitalize_first(text: &str) -> String {
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
 }
 
 /// Joins the texts that are not empty.

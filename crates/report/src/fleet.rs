@@ -53,7 +53,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
         words("clock_shown", "clock").for_people() if is_checked =>
             line.fact_text(|facts| format_clock(facts.offset_ns)),
         words("speed_shown", "speed").for_people() if is_checked =>
-            line.fact_text(|facts| facts.speed_probe_ns.map(|ns| format_ns(ns as f64, false)).join(" + ")),
+            line.fact_text(|facts| facts.speed_probe_ns.map(|ns| format_ns(ns as f64)).join(" + ")),
         machine("id") if is_checked => line.fact_text(|facts| facts.id.clone()),
         machine("offset_ns") if is_checked =>
             line.known.as_ref().map(|facts| facts.offset_ns.0 as f64),
@@ -77,9 +77,9 @@ fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     let size = offset_ns.unsigned_abs();
     let word = if offset_ns < 0 { "ahead" } else { "behind" };
     if size <= uncertainty_ns {
-        return format!("within {}", format_ns(uncertainty_ns as f64, false));
+        return format!("within {}", format_ns(uncertainty_ns as f64));
     }
-    format!("{} {word}", format_ns(size as f64, false))
+    format!("{} {word}", format_ns(size as f64))
 }
 
 // The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machines

@@ -272,8 +272,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             .map(|unix_ms| format_duration(now_unix_ms.saturating_sub(unix_ms).max(0) as u64));
         let times = format!("Started {begun} ago; last update {at} ago.");
         document.push_paragraph(times);
-        let format_time =
-            |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format_ns(ns as f64, false));
+        let format_time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format_ns(ns as f64));
         document.push(ReportBlock::Facts(vec![
             ("Requests".into(), format_count(progress.attempted as usize, "request", "requests")),
             ("Errors".into(), format_count(progress.errors as usize, "error", "errors")),
@@ -413,9 +412,7 @@ impl WatchLines {
             figures.push(WatchFigure { key, header, value: json!(per_s), formatted });
             if alone {
                 let time_ns = f64::from(*workers) / per_s * 1e9;
-                figures.push(watch_figure(("time_ns", "time"), Some(time_ns), |ns| {
-                    format_ns(ns, false)
-                }));
+                figures.push(watch_figure(("time_ns", "time"), Some(time_ns), format_ns));
             }
         }
         figures.extend(self.gauges.iter().map(|(name, unit)| gauge_figure(name, unit, line)));

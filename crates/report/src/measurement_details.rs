@@ -196,25 +196,20 @@ fn design_facts(design: &SessionDesign, variants: usize) -> Vec<Fact> {
         }
         RunOrder::Imported => "not known".into(),
     };
-    let order = new_fact("order of runs", order);
     // The plan of imported results is unknown. The session holds placeholder values.
     if design.order == RunOrder::Imported {
-        return vec![order];
+        return vec![new_fact("order of runs", order)];
     }
-    let mut facts = Vec::new();
-    facts.extend((variants > 1).then_some(order));
-    facts.push(new_fact("seed", design.seed.to_string()));
-    facts.extend(layout_text(&design.layout).map(|phrase| new_fact("layout", phrase)));
-    if let Some(counting) = &design.counting {
-        facts.push(new_fact("instructions counted by", counting.tool.as_str()));
-    }
-    if !design.reject.is_empty() {
-        facts.push(new_fact("runs rejected by", design.reject.to_string()));
-    }
-    facts.push(new_fact("stopping rule", stopping_text(&design.stopping, variants)));
-    let threshold = design.threshold.map(format_setting);
-    facts.extend(known_facts([("threshold set before measuring", threshold)]));
-    facts
+    let rejected = (!design.reject.is_empty()).then(|| design.reject.to_string());
+    known_facts([
+        ("order of runs", (variants > 1).then_some(order)),
+        ("seed", Some(design.seed.to_string())),
+        ("layout", layout_text(&design.layout)),
+        ("instructions counted by", design.counting.as_ref().map(|counting| counting.tool.clone())),
+        ("runs rejected by", rejected),
+        ("stopping rule", Some(stopping_text(&design.stopping, variants))),
+        ("threshold set before measuring", design.threshold.map(format_setting)),
+    ])
 }
 
 fn layout_text(layout: &LayoutVariation) -> Option<String> {

@@ -219,13 +219,6 @@ impl SeriesLine<'_> {
         let rank = if trend.is_searched() { 0.0 } else { -1.0 };
         ReportCell::figure(Some(rank)).with_text(text).with_emphasis(TextEmphasis::Muted)
     }
-
-    fn missing_points(&self) -> usize {
-        match self.series.trend.search {
-            TrendSearch::TooShort(missing) => missing,
-            TrendSearch::Done | TrendSearch::Impossible(_) => 0,
-        }
-    }
 }
 
 fn series_columns<'a>() -> ColumnSet<SeriesLine<'a>> {
@@ -243,16 +236,16 @@ fn series_columns<'a>() -> ColumnSet<SeriesLine<'a>> {
         words("sparkline", "30 d").for_people() => line.sparkline_cell(),
         words("level_change", "level change").for_people() => line.level_cell(),
         machine("change") => line.change.map(|change| change.relative_change().value),
-        machine("verdict") =>
-            line.change.map(|change| ReportCell::words(change.verdict.to_string())),
-        machine("change_state") =>
-            line.change.map(|change| ReportCell::words(change.change.state.to_string())),
-        machine("triage") =>
-            line.change.map(|change| ReportCell::words(change.change.triage.to_string())),
-        machine("after") => line.change.map(|change| ReportCell::words(&change.change.after)),
+        machine("verdict") => line.change.map(|change| change.verdict.to_string()),
+        machine("change_state") => line.change.map(|change| change.change.state.to_string()),
+        machine("triage") => line.change.map(|change| change.change.triage.to_string()),
+        machine("after") => line.change.map(|change| &change.change.after),
         machine("smallest_visible") => line.series.trend.smallest_visible,
         machine("points") => line.series.trend.points.len(),
-        machine("missing") => line.missing_points(),
+        machine("missing") => match line.series.trend.search {
+            TrendSearch::TooShort(missing) => missing,
+            TrendSearch::Done | TrendSearch::Impossible(_) => 0,
+        },
     }
 }
 

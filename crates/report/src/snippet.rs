@@ -271,7 +271,7 @@ fn time_cell(time_ns: Option<f64>, unit: Option<UnitChoice>) -> ReportCell {
         Some(_) => {
             FigureScale::fit_scale("ns", &[ns], unit).format_rounded(ns, Uncertainty::Unknown)
         }
-        None => format_ns(ns, false),
+        None => format_ns(ns),
     })
 }
 

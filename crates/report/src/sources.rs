@@ -129,7 +129,7 @@ fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     let (first, others) = loads.split_first()?;
     let other = others.iter().find(|other| other.1 != first.1)?;
     let description =
-        |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
+        |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces_text(paces));
     Some(format!(
         "cannot compare different kinds of load: {}, {}\nhint: measure both in the same way, for \
          example with the same --rate, or both as a search; 'speedwell report' shows one by \
@@ -139,29 +139,23 @@ fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     ))
 }
 
-/// The rates and concurrencies at which a session sent load.
-#[derive(Debug, PartialEq)]
-struct LoadPaces {
-    rates: Vec<f64>,
-    levels: Vec<f64>,
-}
+/// The rates and the concurrencies at which a session sent load.
+type LoadPaces = [Vec<f64>; 2];
 
-impl LoadPaces {
-    fn paces_text(&self) -> String {
-        let number = |value: &f64| format_number(*value, 0);
-        match (&self.rates[..], &self.levels[..]) {
-            ([rate], _) => format!("a load at the rate {}/s", number(rate)),
-            (rates @ [lowest, .., highest], _) => {
-                let (count, low, high) = (rates.len(), number(lowest), number(highest));
-                format!("a search or list of {count} rates ({low} to {high}/s)")
-            }
-            ([], [level]) => format!("a load with {} requests in flight", number(level)),
-            ([], levels @ [lowest, .., highest]) => {
-                let (count, low, high) = (levels.len(), number(lowest), number(highest));
-                format!("a search or list of {count} levels of concurrency ({low} to {high})")
-            }
-            ([], []) => "a load of another kind".to_owned(),
+fn paces_text([rates, levels]: &LoadPaces) -> String {
+    let number = |value: &f64| format_number(*value, 0);
+    match (&rates[..], &levels[..]) {
+        ([rate], _) => format!("a load at the rate {}/s", number(rate)),
+        ([lowest, .., highest], _) => {
+            let (count, low, high) = (rates.len(), number(lowest), number(highest));
+            format!("a search or list of {count} rates ({low} to {high}/s)")
         }
+        ([], [level]) => format!("a load with {} requests in flight", number(level)),
+        ([], [lowest, .., highest]) => {
+            let (count, low, high) = (levels.len(), number(lowest), number(highest));
+            format!("a search or list of {count} levels of concurrency ({low} to {high})")
+        }
+        ([], []) => "a load of another kind".to_owned(),
     }
 }
 
@@ -183,7 +177,7 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
         numbers.dedup();
         numbers
     };
-    Some(LoadPaces { rates: values("rate"), levels: values("concurrency") })
+    Some(["rate", "concurrency"].map(values))
 }
 
 /// Describes the first failure, how to repeat it, and the number of other failures. Returns `None`

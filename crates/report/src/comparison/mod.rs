@@ -25,8 +25,8 @@ use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures_of, report_validity};
 use crate::figure::{
-    Uncertainty, format_change, format_change_interval, format_share, format_whole, join_texts,
-    uncertainty_of_median,
+    Uncertainty, capitalize_first, format_change, format_change_interval, format_share,
+    format_whole, join_texts, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::session::StudyChoice;
@@ -478,11 +478,8 @@ pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
 
 /// Capitalizes a note's first letter and ends the note with a period.
 fn capitalize_sentence(note: &str) -> String {
-    let mut characters = note.chars();
-    let first = characters.next().map(|first| first.to_uppercase().to_string());
-    let remainder = characters.as_str();
     let end = if note.ends_with('.') { "" } else { "." };
-    format!("{}{remainder}{end}", first.unwrap_or_default())
+    capitalize_first(note) + end
 }
 
 #[cfg(test)]

@@ -363,9 +363,7 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
     for comparison in comparisons.iter().filter(|comparison| !comparison.rows.is_empty()) {
         let method = || is_verbose.then(|| method_note(comparison));
         notes.extend(unusual_figures(comparison).or_else(method));
-        if is_verbose {
-            notes.extend(hypothesis_note(comparison));
-        }
+        notes.extend(hypothesis_note(comparison).filter(|_| is_verbose));
         if is_verbose || comparison.correction == TestingCorrection::None {
             notes.extend(correction_note(comparisons).map(str::to_owned));
         }
@@ -374,12 +372,8 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
         comparisons,
         [only] if matches!(&only.rows[..], [row] if row.verdict == Verdict::Unclear)
     );
-    if is_verbose || !is_in_headline {
-        notes.extend(undetected_note(comparisons));
-    }
-    if is_verbose {
-        notes.extend(early_stop_note(comparisons));
-    }
+    notes.extend(undetected_note(comparisons).filter(|_| is_verbose || !is_in_headline));
+    notes.extend(early_stop_note(comparisons).filter(|_| is_verbose));
     distinct(notes)
 }
 
@@ -612,9 +606,7 @@ pub fn unmatched_blocks(
                 None => id.clone(),
             })
             .collect();
-        if most < ids.len() {
-            items.push(format!("and {} more", ids.len() - most));
-        }
+        items.extend((most < ids.len()).then(|| format!("and {} more", ids.len() - most)));
         blocks.push(ReportBlock::List(items));
     }
     blocks

@@ -158,6 +158,7 @@ fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
 
 fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     let milliseconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
+    let p99 = |stretch: &TimelineStretch| milliseconds(stretch.tick.p99_ns);
     // Service times that are withheld elsewhere are not drawn either.
     let shown_loads = loads.iter().filter(|load| {
         let service = load.times_of(TimedQuantity::Service, RequestGroup::Ok);
@@ -169,7 +170,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             let stretches = timeline_stretches(load);
             vec![
                 stretch_series("p50", &stretches, |stretch| milliseconds(stretch.tick.p50_ns)),
-                stretch_series("p99", &stretches, |stretch| milliseconds(stretch.tick.p99_ns)),
+                stretch_series("p99", &stretches, p99),
                 stretch_series("max", &stretches, |stretch| milliseconds(stretch.tick.max_ns)),
             ]
         }
@@ -177,9 +178,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             .iter()
             .map(|load| {
                 let name = format!("{}, p99", load_name(load));
-                stretch_series(name, &timeline_stretches(load), |stretch| {
-                    milliseconds(stretch.tick.p99_ns)
-                })
+                stretch_series(name, &timeline_stretches(load), p99)
             })
             .collect(),
     };

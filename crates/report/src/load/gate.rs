@@ -3,7 +3,7 @@
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
-    Uncertainty, format_count, format_ns, format_ns_range, format_number, format_quantity,
+    Uncertainty, format_bounded_ns, format_count, format_ns_range, format_number, format_quantity,
     format_rate, format_setting, format_share, join_texts,
 };
 use crate::load::tables::refusal_reason;
@@ -179,7 +179,7 @@ fn found_cell(row: &JudgedCondition<'_>) -> ReportCell {
 fn found_value(row: &JudgedCondition<'_>, value: f64) -> String {
     match (row.condition.figure, row.low) {
         (LoadFigure::Time(..), Some(low)) => format_ns_range(low, value),
-        (LoadFigure::Time(..), None) => format_ns(value, row.is_lower_bound),
+        (LoadFigure::Time(..), None) => format_bounded_ns(value, row.is_lower_bound),
         (LoadFigure::Throughput, _) => format_rate(value),
         (LoadFigure::ErrorShare | LoadFigure::OkShare, _) => format_share(value),
         (LoadFigure::ErrorCount | LoadFigure::OkCount, _) => format_number(value, 0),

@@ -6,9 +6,9 @@
 
 use crate::document::{Fact, ReportBlock, known_facts, new_fact};
 use crate::figure::{
-    Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
-    format_number, format_quantity, format_rate, format_reported_time, format_share, format_whole,
-    join_texts, unless_empty,
+    Uncertainty, decimal_place, format_bounded_ns, format_count, format_duration, format_ns,
+    format_ns_range, format_number, format_quantity, format_rate, format_reported_time,
+    format_share, format_whole, join_texts, unless_empty,
 };
 use crate::table::{
     ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
@@ -274,7 +274,9 @@ fn mean_cell(times: &QuantityFindings) -> ReportCell {
 fn spread_cell(times: &QuantityFindings, ns: Option<f64>, is_lower_bound: bool) -> ReportCell {
     match (times.refusal, ns) {
         (Some(_), _) => ReportCell::figure(None).with_text("unknown"),
-        (None, Some(ns)) => ReportCell::figure(Some(ns)).with_text(format_ns(ns, is_lower_bound)),
+        (None, Some(ns)) => {
+            ReportCell::figure(Some(ns)).with_text(format_bounded_ns(ns, is_lower_bound))
+        }
         (None, None) => ReportCell::figure(None),
     }
 }
@@ -334,21 +336,19 @@ pub fn request_counts(loads: &[&LoadFindings<'_>]) -> Vec<Fact> {
 
 /// Lists whether connections or the generator itself distort the times of a single load.
 pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
-    let mut facts = Vec::new();
     let connections = if closes_each(load) {
         let opened = load.run.measured.totals.outcomes.connections.opened;
         format!("{} opened: the server closes each one", format_whole(opened))
     } else {
         connections_text(load)
     };
-    facts.push(new_fact("connections", connections));
     let busy = format_share(load.generator.busiest);
-    facts.push(new_fact("generator", format!("{busy} of one CPU")));
-    facts.extend(machines_fact(load.run));
-    if load.balance.is_err() {
-        facts.push(new_fact("outcomes", balance_text(load)));
-    }
-    facts
+    known_facts([
+        ("connections", Some(connections)),
+        ("generator", Some(format!("{busy} of one CPU"))),
+        ("machines", machines_text(load.run)),
+        ("outcomes", load.balance.is_err().then(|| balance_text(load))),
+    ])
 }
 
 /// Whether the server closed most connections after a response, although the client would have used
@@ -363,22 +363,24 @@ pub fn closes_each(load: &LoadFindings<'_>) -> bool {
 /// Lists the facts of one load.
 pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
-    let mut facts =
-        vec![new_fact("load", load_line(&run.requested)), new_fact("requests", sent_text(run))];
-    facts.extend(run.probe.as_ref().map(|probe| new_fact("server", probe_text(probe))));
-    facts.extend(process_fact(run));
-    facts.push(new_fact("outcomes", balance_text(load)));
-    facts.push(new_fact("connections", connections_text(load)));
-    facts.extend(in_flight_fact(load));
-    facts.extend(schedule_fact(load));
-    facts.extend(load.bytes_per_s.map(|(received, sent)| {
+    let traffic = load.bytes_per_s.map(|(received, sent)| {
         let rate = |bytes| format_quantity(bytes, "B/s", Uncertainty::Unknown);
-        new_fact("traffic", format!("{} received, {} sent", rate(received), rate(sent)))
-    }));
-    facts.push(new_fact("generator", generator_text(load)));
-    facts.extend(machines_fact(run));
-    facts.extend(warmup_fact(run));
-    facts
+        format!("{} received, {} sent", rate(received), rate(sent))
+    });
+    known_facts([
+        ("load", Some(load_line(&run.requested))),
+        ("requests", Some(sent_text(run))),
+        ("server", run.probe.as_ref().map(probe_text)),
+        ("started with", process_text(run)),
+        ("outcomes", Some(balance_text(load))),
+        ("connections", Some(connections_text(load))),
+        ("in flight", in_flight_text(load)),
+        ("schedule", schedule_text(load)),
+        ("traffic", traffic),
+        ("generator", Some(generator_text(load))),
+        ("machines", machines_text(run)),
+        ("warm-up", warmup_text(run)),
+    ])
 }
 
 fn format_length(ns: u64) -> String {
@@ -451,7 +453,7 @@ fn probe_text(probe: &ProbeFacts) -> String {
     format!("{name} at {}{tls}; first response {} with {bytes}", probe.address, probe.status)
 }
 
-fn process_fact(run: &LoadRun) -> Option<Fact> {
+fn process_text(run: &LoadRun) -> Option<String> {
     let server = run.server.as_ref()?;
     let cpu = server.cpu_ns.map(|ns| {
         let busy = ns as f64 / run.measured.elapsed_ns.max(1) as f64;
@@ -460,7 +462,7 @@ fn process_fact(run: &LoadRun) -> Option<Fact> {
     let died = server.died.as_ref().map(|died| format!("; it {died}"));
     let [cpu, died] = [cpu, died].map(Option::unwrap_or_default);
     let (command, ready) = (&server.command, format_length(server.ready_ns));
-    Some(new_fact("started with", format!("{command} (ready after {ready}{cpu}{died})")))
+    Some(format!("{command} (ready after {ready}{cpu}{died})"))
 }
 
 /// Accounts for every request, as in `100 attempted = 98 ok + 2 timeout.total: balanced`.
@@ -497,30 +499,29 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
     )
 }
 
-fn in_flight_fact(load: &LoadFindings<'_>) -> Option<Fact> {
+fn in_flight_text(load: &LoadFindings<'_>) -> Option<String> {
     let in_flight = format_in_flight(&load.concurrency)?;
     let requested = load.concurrency.requested.map_or("", |_| " requested");
-    let text = format!("{in_flight}{requested} on average (rate times mean service time)");
-    Some(new_fact("in flight", text))
+    Some(format!("{in_flight}{requested} on average (rate times mean service time)"))
 }
 
-fn schedule_fact(load: &LoadFindings<'_>) -> Option<Fact> {
+fn schedule_text(load: &LoadFindings<'_>) -> Option<String> {
     let verdict = load.open?;
     let [late, limit] =
-        [verdict.own_lag_p99_ns, verdict.own_lag_limit_ns].map(|ns| format_ns(ns as f64, false));
+        [verdict.own_lag_p99_ns, verdict.own_lag_limit_ns].map(|ns| format_ns(ns as f64));
     let lag = format!("the generator itself was late by {late} (p99; limit {limit})");
-    Some(new_fact("schedule", format!("{}; {lag}", format_achieved(&verdict))))
+    Some(format!("{}; {lag}", format_achieved(&verdict)))
 }
 
 fn generator_text(load: &LoadFindings<'_>) -> String {
     let generator = &load.generator;
     let calls = generator.system_calls_per_request;
     let calls = calls.map(|calls| format!("; {calls:.1} system calls per request"));
-    let cpu = generator.cpu_ns_per_request.map(|ns| format_ns(ns, false));
+    let cpu = generator.cpu_ns_per_request.map(format_ns);
     let cpu = cpu.map(|time| format!("; {time} of processor time per request"));
     let [calls, cpu] = [calls, cpu].map(Option::unwrap_or_default);
     let late = unless_empty(generator.late_by_ns, |ns| {
-        format!("; response timestamps may be late by up to {}", format_ns(ns as f64, false))
+        format!("; response timestamps may be late by up to {}", format_ns(ns as f64))
     });
     let threads = format_count(generator.threads, "thread", "threads");
     format!("{threads}, busy for {}{calls}{cpu}{late}", format_share(generator.busiest))
@@ -528,28 +529,28 @@ fn generator_text(load: &LoadFindings<'_>) -> String {
 
 /// Names the machines that sent the load, with the number of requests that each machine attempted.
 /// Returns `None` if no machines are recorded.
-fn machines_fact(run: &LoadRun) -> Option<Fact> {
+fn machines_text(run: &LoadRun) -> Option<String> {
     let part_text = |part: &LoadPart| {
         let began = match part.began_ns {
             Some(0) => ", began first".to_owned(),
-            Some(ns) => format!(", began {} later", format_ns(ns as f64, false)),
+            Some(ns) => format!(", began {} later", format_ns(ns as f64)),
             None => String::new(),
         };
-        let connect = part.connect_ns.map(|ns| format_ns(ns as f64, false));
+        let connect = part.connect_ns.map(|ns| format_ns(ns as f64));
         let connect = connect.map(|time| format!(", connects in {time}")).unwrap_or_default();
         let lost = if part.lost.is_some() { ", lost" } else { "" };
         let requests = format_requests(part.attempted);
         format!("{} {requests}{lost}{connect}{began}", part.machine)
     };
     let machines = join_texts("; ", run.parts.iter().map(part_text));
-    (!machines.is_empty()).then(|| new_fact("machines", machines))
+    Some(machines).filter(|machines| !machines.is_empty())
 }
 
-fn warmup_fact(run: &LoadRun) -> Option<Fact> {
+fn warmup_text(run: &LoadRun) -> Option<String> {
     let counts = &run.measured.warmup.outcomes;
     let failed = unless_empty(counts.all_errors(), |errors| format!(", {errors} of them failed"));
     let requests = format_requests(counts.attempts());
     let length = format_length(run.requested.warmup_ns);
     let text = format!("{requests} in {length}{failed}; excluded from all other figures");
-    (counts.attempts() > 0).then(|| new_fact("warm-up", text))
+    (counts.attempts() > 0).then_some(text)
 }

@@ -4,8 +4,8 @@
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
 use crate::figure::{
-    format_count, format_duration, format_ns, format_number, format_rate, format_share,
-    format_whole, join_texts,
+    format_bounded_ns, format_count, format_duration, format_ns, format_number, format_rate,
+    format_share, format_whole, join_texts,
 };
 use crate::load::tables::{format_achieved, format_failed, format_in_flight, format_requests};
 use speedwell_analysis::load::{
@@ -72,7 +72,8 @@ fn headline_of_runs(loads: &[LoadFindings<'_>]) -> String {
     let longest = times.iter().filter_map(|time| time.longest_ns()).map(|ns| ns as f64).collect();
     let figures = [
         format_over_runs(rates, format_rate),
-        format_over_runs(longest, |ns| format_ns(ns, is_bound)).map(|text| format!("p99 {text}")),
+        format_over_runs(longest, |ns| format_bounded_ns(ns, is_bound))
+            .map(|text| format!("p99 {text}")),
         Some(format_failures(loads)),
     ];
     format!("{}: {}.", loads[0].run.label, join_texts("; ", figures.into_iter().flatten()))
@@ -117,7 +118,7 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
 
 /// Says how late the generator itself was, and how late it is allowed to be.
 fn format_own_lag(p99_ns: u64, limit_ns: u64) -> String {
-    format!("p99 {}, limit {}", format_ns(p99_ns as f64, false), format_ns(limit_ns as f64, false))
+    format!("p99 {}, limit {}", format_ns(p99_ns as f64), format_ns(limit_ns as f64))
 }
 
 /// Puts a remark into a sentence.
@@ -170,7 +171,7 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
             part.machine,
             part.lost.as_deref().unwrap_or_default(),
             format_requests(part.attempted),
-            format_ns(part.elapsed_ns as f64, false)
+            format_ns(part.elapsed_ns as f64)
         ),
         LoadRemark::MachineLimited(part, limit) => {
             let explanation = match limit {
@@ -194,13 +195,13 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
         LoadRemark::StartsApart(ns) => format!(
             "The machines did not start together: the last one started {} after the first, and the \
              load grew in between.",
-            format_ns(*ns as f64, false)
+            format_ns(*ns as f64)
         ),
         LoadRemark::ClockSet(part, drift_ns) => format!(
             "The clock of {} shifted by {} against ours during the load. No latency depends \
              on it.",
             part.machine,
-            format_ns(drift_ns.unsigned_abs() as f64, false)
+            format_ns(drift_ns.unsigned_abs() as f64)
         ),
         _ => return None,
     })
@@ -349,7 +350,7 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
     let sides = [halves.first, halves.second];
     let (subject, [first, second]) = match halves.course {
         DriftMetric::Throughput => ("Throughput", sides.map(format_rate)),
-        DriftMetric::Median => ("The median service time", sides.map(|ns| format_ns(ns, false))),
+        DriftMetric::Median => ("The median service time", sides.map(format_ns)),
     };
     let verb = if halves.second > halves.first { "rose" } else { "fell" };
     format!(

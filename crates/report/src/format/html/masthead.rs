@@ -3,7 +3,9 @@
 
 use crate::document::{Document, LinkedText, ReportBlock, SessionLine, severity};
 use crate::failures::VALIDITY_TABLE;
-use crate::figure::{format_count, format_instant, format_moment, join_texts, unless_empty};
+use crate::figure::{
+    capitalize_first, format_count, format_instant, format_moment, join_texts, unless_empty,
+};
 use crate::format::html::page_layout::{self, PageFrame};
 use crate::format::html::table::VERDICT_COLUMN;
 use crate::format::html::writer::{emphasis_class, escape_html, markup};
@@ -97,19 +99,10 @@ fn capitalize_own_words(text: &str) -> String {
     // Capitalize only a single word, or a text that begins with words of our own. A capital letter
     // would change the name of a variant or a file.
     if text.starts_with("it is ") || !text.contains(' ') {
-        capitalize_word(text)
+        capitalize_first(text)
     } else {
         text.to_owned()
     }
-}
-
-/// Begins a word with a capital letter.
-pub fn capitalize_word(word: &str) -> String {
-    let mut characters = word.chars();
-    characters
-        .next()
-        .map(|first| first.to_uppercase().chain(characters).collect())
-        .unwrap_or_default()
 }
 
 /// Returns the warnings before the first result, which are about all results of a session. A page

@@ -10,9 +10,9 @@
 //! and `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
-use crate::figure::unless_empty;
+use crate::figure::{capitalize_first, unless_empty};
 use crate::format::html::gallery::add_gallery;
-use crate::format::html::masthead::{TopOfPage, capitalize_word, leading_warnings, write_masthead};
+use crate::format::html::masthead::{TopOfPage, leading_warnings, write_masthead};
 use crate::format::html::table::{
     TableView, form_markup, kind_class, moment_markup, sort_value, unbroken_options,
     write_captions, write_footnotes, write_header, write_probabilities, write_tally,
@@ -129,12 +129,8 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     writer.contents.push(("data".into(), "Raw data".into()));
     let (head, raw_data, foot) = match frame {
         PageFrame::Alone => {
-            let script = format!("<script type=\"module\">\n{SCRIPT}</script>\n");
-            (
-                file_head(&answer.title),
-                raw_data_section(document)?,
-                FILE_FOOTER.to_owned() + &script,
-            )
+            let foot = format!("{FILE_FOOTER}<script type=\"module\">\n{SCRIPT}</script>\n");
+            (file_head(&answer.title), raw_data_section(document)?, foot)
         }
         PageFrame::Served(served) => (
             page_layout::page_head(&answer.title, document.report, served),
@@ -305,7 +301,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     // Only a first table without a heading gets an entry here. Other tables follow headings, and
     // the table of contents lists the headings.
     if top && writer.contents.is_empty() {
-        writer.contents.push((id.to_owned(), capitalize_word(&table.name.replace('_', " "))));
+        writer.contents.push((id.to_owned(), capitalize_first(&table.name.replace('_', " "))));
     }
     writer.push_raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
@@ -458,12 +454,10 @@ impl HtmlRow<'_> {
 
     fn cell_content(&self, at: usize, first: bool, writer: &HtmlWriter) -> String {
         let cell = &self.cells[at];
-        match &self.view.drawn {
-            Some((drawn, strips)) if *drawn == at => {
-                let strip = self.number.and_then(|number| strips.rows[number].clone());
-                return strip.unwrap_or_default();
-            }
-            _ => {}
+        let drawn = self.view.drawn.as_ref().filter(|(column, _)| *column == at);
+        if let Some((_, strips)) = drawn {
+            let strip = self.number.and_then(|number| strips.rows[number].clone());
+            return strip.unwrap_or_default();
         }
         if let Some(sparkline) = cell.sparkline_drawing() {
             return sparkline.render_svg(SPARKLINE_PX.0, SPARKLINE_PX.1).unwrap_or_default();
@@ -598,15 +592,11 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
     };
     let wide = draw(width_px, &id, detail);
     if wide.len() > MAX_CHART_BYTES {
-        writer.push_element(
-            "p",
-            "left-out",
-            &format!(
-                "The chart '{}' is left out, because it would take {} MB here; to write it to a file, use -o chart.svg.",
-                chart.title,
-                wide.len() >> 20
-            ),
+        let (title, size) = (&chart.title, wide.len() >> 20);
+        let text = format!(
+            "The chart '{title}' is left out, because it would take {size} MB here; to write it to a file, use -o chart.svg."
         );
+        writer.push_element("p", "left-out", &text);
         return;
     }
     let narrow = Some(draw(PHONE_PX, &format!("{id}n"), TrendDetail::Nothing))
