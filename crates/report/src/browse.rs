@@ -225,7 +225,7 @@ pub fn chart_machine_load(figures: &[(&'static str, Vec<(i64, f64)>)]) -> Docume
         ..ScatterChart::default()
     };
     document.push_heading(2, "Load by other work");
-    document.push_charts([ReportChart::new("Load by other work", AnyChart::Scatter(chart))]);
+    document.push_charts([ReportChart::from_picture(AnyChart::Scatter(chart))]);
     document
 }
 

@@ -230,6 +230,11 @@ impl ReportChart {
     pub fn new(title: impl Into<String>, picture: speedwell_plot::AnyChart) -> ReportChart {
         ReportChart { title: title.into(), picture, shown_elsewhere: false }
     }
+
+    /// Creates a chart that has the title of its picture.
+    pub fn from_picture(picture: speedwell_plot::AnyChart) -> ReportChart {
+        ReportChart::new(picture.title().to_owned(), picture)
+    }
 }
 
 impl Document {

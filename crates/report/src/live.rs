@@ -181,15 +181,13 @@ fn estimate_charts(series: &[SeriesProgress]) -> impl Iterator<Item = ReportChar
         };
         let line =
             |one: &SeriesProgress| point_series(&one.variant, one.estimates.iter().map(point));
-        let title = variants[0].case.clone();
-        let chart = LineChart {
-            title: title.clone(),
+        ReportChart::from_picture(AnyChart::Line(LineChart {
+            title: variants[0].case.clone(),
             x: ChartAxis::linear("completed blocks"),
             y: ChartAxis::linear(name_in_unit(&metric.name, &scale.symbol)),
             series: variants.iter().map(line).collect(),
             ..LineChart::default()
-        };
-        ReportChart::new(title, AnyChart::Line(chart))
+        }))
     })
 }
 

@@ -144,17 +144,16 @@ impl BackfillOutcome {
         };
         ReportCell::words(text).with_emphasis(emphasis)
     }
-
-    fn has_point(self) -> bool {
-        matches!(self, BackfillOutcome::Measured | BackfillOutcome::Known)
-    }
 }
 
 /// Builds the report. It says how many of the `total` revisions in the requested range have data,
 /// and gives the outcome of each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
-    let with_data = lines.iter().filter(|line| line.outcome.has_point()).count();
+    let has_data = |line: &&BackfillLine| {
+        matches!(line.outcome, BackfillOutcome::Measured | BackfillOutcome::Known)
+    };
+    let with_data = lines.iter().filter(has_data).count();
     let is_new = |line: &&BackfillLine| line.outcome == BackfillOutcome::Measured;
     let verb = if with_data == 1 { "has" } else { "have" };
     let failed = unless_empty(lines.len() - with_data, |failed| format!(", {failed} failed"));

@@ -596,17 +596,15 @@ pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> Repo
     let visit = |&(concurrency, throughput): &(u32, f64)| {
         plot::ChartPoint::new(f64::from(concurrency), throughput)
     };
-    let title = "Throughput over concurrency";
-    let picture = plot::AnyChart::Line(plot::LineChart {
-        title: title.into(),
+    ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
+        title: "Throughput over concurrency".into(),
         subtitle: Some(label.to_owned()),
         x: plot::ChartAxis::log2("concurrency"),
         y: plot::ChartAxis::linear(y),
         observations: vec![scaling.visits.iter().map(visit).collect()],
         curves: series.len() - 1,
         series,
-    });
-    ReportChart::new(title, picture)
+    }))
 }
 
 #[cfg(test)]

@@ -35,10 +35,15 @@ pub fn compare_sources(
         bail!("{unlike}");
     }
     check_orders(sources)?;
-    match sources {
-        [(_, only, _)] => compare_variants(only, settings),
-        sources => Ok(analysis::compare_sources(sources, settings)),
-    }
+    let [(_, session, _)] = sources else {
+        return Ok(analysis::compare_sources(sources, settings));
+    };
+    ensure!(
+        session.variants.len() > 1,
+        "there is only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
+        session.variants.first().map_or("none", |v| v.name.as_str())
+    );
+    Ok(analysis::analyze_session(session, settings))
 }
 
 /// Rejects sessions of which only some were measured in pairs: sharing a processor raises their
@@ -189,16 +194,4 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     let subject = format!("{}'{}'", variant.unwrap_or_default(), first.benchmark);
     let others = unless_empty(relevant().count() - 1, |count| format!(" (and {count} more)"));
     Some(format!("{subject} {}{others}\nhint: repeat it with: {}", first.cause, first.replay))
-}
-
-fn compare_variants(
-    session: &Session,
-    settings: &AnalysisSettings,
-) -> anyhow::Result<AnalysisFindings> {
-    ensure!(
-        session.variants.len() > 1,
-        "there is only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
-        session.variants.first().map_or("none", |v| v.name.as_str())
-    );
-    Ok(analysis::analyze_session(session, settings))
 }

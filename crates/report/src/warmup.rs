@@ -358,10 +358,10 @@ fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let series = names.iter().zip(&found.cases).map(first_iterations);
     let series: Vec<_> = series.filter(has_enough).collect();
     if !series.is_empty() {
-        let title = "Where steady parts begin";
+        let title = "Where steady parts begin".to_owned();
         let x = plot::ChartAxis::linear("iteration");
-        let chart = plot::HistogramChart { title: title.into(), subtitle: None, x, series };
-        charts.push(ReportChart::new(title, plot::AnyChart::Histogram(chart)));
+        let chart = plot::HistogramChart { title, subtitle: None, x, series };
+        charts.push(ReportChart::from_picture(plot::AnyChart::Histogram(chart)));
     }
     charts
 }
@@ -384,15 +384,13 @@ fn sequence_chart(name: &str, warmup: &CaseWarmup) -> ReportChart {
         }),
     };
     let metric = Metric::new("time of an iteration", "ns", MetricDirection::Lower);
-    let title = format!("{name}: every process from its first iteration on");
-    let chart = plot::GridChart {
-        title: title.clone(),
+    ReportChart::from_picture(plot::AnyChart::Grid(plot::GridChart {
+        title: format!("{name}: every process from its first iteration on"),
         subtitle: Some("hollow: spikes; lines: levels; shaded: the steady part".into()),
         x: plot::ChartAxis::linear("iteration"),
         y: metric_axis(&metric, &scale, times.map(|ns| scale.to_shown(ns))),
         panels: processes.map(panel).collect(),
-    };
-    ReportChart::new(title, plot::AnyChart::Grid(chart))
+    }))
 }
 
 // Builds the report of `speedwell iterations`: the number of iterations that each benchmark file

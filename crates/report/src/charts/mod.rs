@@ -139,7 +139,7 @@ pub fn forest_chart(
     let confidence = format_setting(comparison.confidence);
     let better = better_direction(comparison.metric.better);
     let picture = plot::AnyChart::Forest(plot::ForestChart {
-        title: title.clone(),
+        title,
         subtitle,
         x_label: format!("change in % with {confidence} interval ({better})"),
         percent: true,
@@ -147,7 +147,7 @@ pub fn forest_chart(
         band: threshold_band(comparison),
         rows,
     });
-    ReportChart { title, picture, shown_elsewhere: true }
+    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(picture) }
 }
 
 fn verdict_mark(verdict: Verdict) -> plot::VerdictMark {

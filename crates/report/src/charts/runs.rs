@@ -182,10 +182,10 @@ fn box_chart(
     value_axis: plot::ChartAxis,
     categories: Vec<plot::BoxCategory>,
 ) -> ReportChart {
-    let title = format!("{}, every run", panel.metric.name);
-    let subtitle = panel.subtitle();
-    let chart = plot::BoxChart { title: title.clone(), subtitle, value_axis, categories };
-    ReportChart { title, picture: plot::AnyChart::Box(chart), shown_elsewhere: true }
+    let (title, subtitle) = (format!("{}, every run", panel.metric.name), panel.subtitle());
+    let chart = plot::BoxChart { title, subtitle, value_axis, categories };
+    let picture = plot::AnyChart::Box(chart);
+    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(picture) }
 }
 
 /// Draws a bar chart per metric. The bars show medians with their intervals, or the sides of a
@@ -221,14 +221,12 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     } else {
         "with the intervals of the changes"
     };
-    let title = format!("{}, {description}", panel.metric.name);
-    let chart = plot::BarChart {
-        title: title.clone(),
+    ReportChart::from_picture(plot::AnyChart::Bar(plot::BarChart {
+        title: format!("{}, {description}", panel.metric.name),
         subtitle: panel.subtitle(),
         value_axis: panel.value_axis(values),
         categories,
-    };
-    ReportChart::new(title, plot::AnyChart::Bar(chart))
+    }))
 }
 
 /// Draws histograms. Each case has a panel, and each sheet shows up to [`MAX_PANELS_PER_SHEET`]
@@ -288,8 +286,7 @@ fn draw_sheets(
         } else {
             title.to_owned()
         };
-        let picture = draw_sheet(panel, cases, (title.clone(), axes.clone()), marks);
-        ReportChart::new(title, picture)
+        ReportChart::from_picture(draw_sheet(panel, cases, (title, axes.clone()), marks))
     };
     panel.categories.chunks(MAX_PANELS_PER_SHEET).enumerate().map(sheet).collect()
 }
@@ -467,7 +464,7 @@ pub fn draw_study(
     let drawing = StudyDrawing::new(study, unit);
     let (x, y) = (drawing.x_axis(log), drawing.y_axis());
     let title = format!("{} by {}", study.metric.plain_name(), study.x_axis);
-    let (name, subtitle) = (title.clone(), study_subtitle(study));
+    let subtitle = study_subtitle(study);
     let picture = match kind {
         None | Some(ChartKind::Line) => plot::AnyChart::Line(plot::LineChart {
             title,
@@ -492,7 +489,7 @@ pub fn draw_study(
             "this chart cannot show a parameter study: supported charts are line, scatter and bar"
         ),
     };
-    Ok(ReportChart::new(name, picture))
+    Ok(ReportChart::from_picture(picture))
 }
 
 fn study_subtitle(study: &ParameterStudy) -> Option<String> {

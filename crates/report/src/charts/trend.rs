@@ -36,13 +36,9 @@ pub fn draw_trend(
     unit: Option<UnitChoice>,
 ) -> ReportChart {
     let drawing = TrendDrawing::new(series, history, axis, unit);
-    let title = series_title(series);
-    ReportChart {
-        picture: plot::AnyChart::Trend(drawing.build_chart(title.clone())),
-        title,
-        // The gallery of a page shows the same chart.
-        shown_elsewhere: true,
-    }
+    let picture = plot::AnyChart::Trend(drawing.build_chart());
+    // The gallery of a page shows the same chart.
+    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(picture) }
 }
 
 struct TrendDrawing<'a> {
@@ -76,7 +72,7 @@ impl<'a> TrendDrawing<'a> {
         }
     }
 
-    fn build_chart(&self, title: String) -> plot::TrendChart {
+    fn build_chart(&self) -> plot::TrendChart {
         let trend = &self.series.trend;
         let metric = &self.series.key.metric;
         let values = trend.points.iter().map(|point| self.scale.to_shown(point.point.value));
@@ -88,7 +84,7 @@ impl<'a> TrendDrawing<'a> {
         let changes = series_changes(self.series, self.history);
         let machine = |number: &u32| self.history.machines.get(number).map_or("", Machine::title);
         plot::TrendChart {
-            title,
+            title: series_title(self.series),
             subtitle: None,
             x,
             x_label,

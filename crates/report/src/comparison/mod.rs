@@ -197,7 +197,8 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
     output.add_detail(&mut document, |output, document| {
         document.push_notes(text::comparison_notes(&findings.comparisons, output.verbosity));
     });
-    document.attach_data("comparisons", text::comparisons_data(&findings.comparisons));
+    let data = findings.comparisons.iter().map(text::comparison_data);
+    document.attach_data("comparisons", data.collect());
     document
 }
 

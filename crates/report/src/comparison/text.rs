@@ -632,12 +632,8 @@ fn failed_partner(
     })
 }
 
-/// Returns one object per comparison.
-pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
-    comparisons.iter().map(comparison_data).collect()
-}
-
-fn comparison_data(comparison: &CandidateComparison) -> Value {
+/// Describes a comparison for programs.
+pub fn comparison_data(comparison: &CandidateComparison) -> Value {
     let count = |verdict| comparison.rows_with_verdict(verdict).count();
     let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
     let mut data = json!({

@@ -42,32 +42,19 @@ pub fn answer_blocks(
             1 => first.metric.name.clone(),
             _ => format!("{}, {}", group.name, first.metric.name),
         };
-        let sentences = group_sentences(group, first, &mut name_variant).into_iter();
-        blocks.extend(
-            sentences.map(|sentence| ReportBlock::Headline(format!("{subject}: {sentence}."))),
-        );
+        let pairs = first.findings.comparisons.iter().filter(|comparison| !is_control(comparison));
+        blocks.extend(pairs.map(|comparison| {
+            let candidate = name_variant(&comparison.candidate);
+            let baseline = name_variant(&comparison.baseline);
+            let verdicts = verdict_summary(comparison);
+            let counts = instructions_note(group, comparison).unwrap_or_default();
+            let sentence =
+                format!("{subject}: {candidate} against {baseline}: {verdicts}{counts}.");
+            ReportBlock::Headline(sentence)
+        }));
         blocks.extend(noise_floor_note(group, first).map(ReportBlock::Note));
     }
     blocks
-}
-
-/// States the result of each comparison of a group.
-fn group_sentences(
-    group: &GroupFindings,
-    metric: &MetricFindings,
-    name_variant: &mut dyn FnMut(&str) -> String,
-) -> Vec<String> {
-    let pairs = metric.findings.comparisons.iter().filter(|comparison| !is_control(comparison));
-    let sentence = |comparison: &CandidateComparison| {
-        let candidate = name_variant(&comparison.candidate);
-        let baseline = name_variant(&comparison.baseline);
-        format!(
-            "{candidate} against {baseline}: {}{}",
-            verdict_summary(comparison),
-            instructions_note(group, comparison).unwrap_or_default()
-        )
-    };
-    pairs.map(sentence).collect()
 }
 
 /// Summarizes a comparison: verdicts with the number of cases and the size of the change.
@@ -347,15 +334,13 @@ pub fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
         label: format!("{}: {name}", grid.down),
         bars: grid.columns.iter().zip(cells).filter_map(bar).collect(),
     };
-    let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
     let axis = format!("{} in {}", grid.metric.name, grid.scale.symbol);
-    let chart = plot::BarChart {
-        title: title.clone(),
+    ReportChart::from_picture(plot::AnyChart::Bar(plot::BarChart {
+        title: format!("{} by {} and {}", grid.metric.name, grid.down, grid.across),
         subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
         value_axis: plot::ChartAxis::linear(axis),
         categories: grid.rows.iter().map(category).collect(),
-    };
-    ReportChart::new(title, plot::AnyChart::Bar(chart))
+    }))
 }
 
 /// Lists the combinations of case and variant that failed, with the reasons. Returns `None` if
@@ -429,19 +414,17 @@ pub fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<R
         Some(_) => "shaded: the change of the control against itself",
         None => "shaded: changes that count as the same",
     };
-    let title = format!("{}, {}: changes", group.name, metric.metric.name);
     if rows.is_empty() {
         return None;
     }
     let better = crate::figure::better_direction(metric.metric.better);
-    let chart = plot::ForestChart {
-        title: title.clone(),
+    Some(ReportChart::from_picture(plot::AnyChart::Forest(plot::ForestChart {
+        title: format!("{}, {}: changes", group.name, metric.metric.name),
         subtitle: Some(subtitle.to_owned()),
         x_label: format!("change in % ({better})"),
         percent: true,
         reference: 0.0,
         band: floor.or_else(|| threshold_band(first)),
         rows,
-    };
-    Some(ReportChart::new(title, plot::AnyChart::Forest(chart)))
+    })))
 }

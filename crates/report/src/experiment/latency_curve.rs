@@ -179,7 +179,7 @@ impl<'a> ServedPicture<'a> {
             colour: line.colour,
         });
         let series: Vec<plot::PointSeries> = series.collect();
-        let picture = plot::AnyChart::Line(plot::LineChart {
+        ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
             title: title.to_owned(),
             subtitle: Some(subtitle),
             x,
@@ -187,8 +187,7 @@ impl<'a> ServedPicture<'a> {
             observations: Vec::new(),
             curves: series.len(),
             series,
-        });
-        ReportChart::new(title, picture)
+        }))
     }
 }
 

@@ -247,33 +247,23 @@ fn requested_charts(
         charts.extend(DEFAULT_OUTPUTS.map(|name| (name, ChartSeries::Variants, stages)));
     }
     let drawn = charts.into_iter().flat_map(|(name, series, stages)| {
-        charts_named(name, series, stages, found, experiment, output)
+        let draw = |group: &GroupFindings| match name {
+            "served" => latency_curve::draw_served(group, series, stages, experiment),
+            "ecdf-tail" => latency_curve::draw_tail(group, series, experiment),
+            "bar" => charts::draw_bars(&merge_metrics(&group.metrics), output.unit),
+            "forest" => {
+                let metrics = group.metrics.iter();
+                metrics.filter_map(|metric| headline::metric_forest(group, metric)).collect()
+            }
+            "factors" => {
+                let grids = headline::factor_grids(group, experiment);
+                grids.iter().map(headline::grid_chart).collect()
+            }
+            _ => Vec::new(),
+        };
+        found.groups.iter().flat_map(draw).collect::<Vec<_>>()
     });
     drawn.collect()
-}
-
-fn charts_named(
-    name: &str,
-    series: ChartSeries,
-    stages: &[Vec<String>],
-    found: &ExperimentFindings,
-    experiment: &ExperimentDesign,
-    output: &OutputOptions,
-) -> Vec<ReportChart> {
-    let draw = |group: &GroupFindings| match name {
-        "served" => latency_curve::draw_served(group, series, stages, experiment),
-        "ecdf-tail" => latency_curve::draw_tail(group, series, experiment),
-        "bar" => charts::draw_bars(&merge_metrics(&group.metrics), output.unit),
-        "forest" => {
-            let metrics = group.metrics.iter();
-            metrics.filter_map(|metric| headline::metric_forest(group, metric)).collect()
-        }
-        "factors" => {
-            headline::factor_grids(group, experiment).iter().map(headline::grid_chart).collect()
-        }
-        _ => Vec::new(),
-    };
-    found.groups.iter().flat_map(draw).collect()
 }
 
 // Reports the claims and gates of an experiment, with their outcomes.

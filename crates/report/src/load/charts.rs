@@ -42,15 +42,14 @@ fn line_chart(
     let series: Vec<plot::PointSeries> =
         series.into_iter().filter(|series| !series.points.is_empty()).collect();
     (!series.is_empty()).then(|| {
-        let picture = plot::AnyChart::Line(plot::LineChart {
+        ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
             title: title.to_owned(),
             subtitle: Some(subtitle).filter(|text| !text.is_empty()),
             x,
             y,
             series,
             ..plot::LineChart::default()
-        });
-        ReportChart::new(title, picture)
+        }))
     })
 }
 
@@ -230,12 +229,10 @@ fn histogram_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     if series.is_empty() || !is_same {
         return None;
     }
-    let title = format!("Distribution of {} times", quantity.name());
-    let picture = plot::AnyChart::Histogram(plot::HistogramChart {
-        title: title.clone(),
+    Some(ReportChart::from_picture(plot::AnyChart::Histogram(plot::HistogramChart {
+        title: format!("Distribution of {} times", quantity.name()),
         subtitle: None,
         x: plot::ChartAxis::log10(format!("{} time, ms", quantity.name())),
         series,
-    });
-    Some(ReportChart::new(title, picture))
+    })))
 }

@@ -255,15 +255,13 @@ fn response_cell(ns: Option<f64>) -> ReportCell {
 fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
     let series =
         percentile_lines(&rates.tries, |attempt| (attempt.rate, [attempt.p50_ns, attempt.p99_ns]))?;
-    let title = "Response time over rate";
-    let picture = plot::AnyChart::Scatter(plot::ScatterChart {
-        title: title.into(),
+    Some(ReportChart::from_picture(plot::AnyChart::Scatter(plot::ScatterChart {
+        title: "Response time over rate".into(),
         subtitle: Some(rates.label.clone()),
         x: plot::ChartAxis::log10("requests per second"),
         y: plot::ChartAxis::log10("response time, ms"),
         series,
-    });
-    Some(ReportChart::new(title, picture))
+    })))
 }
 
 /// Draws the charts of the levels tried on one address.
@@ -278,16 +276,14 @@ fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
     let series = percentile_lines(&levels.passes, |pass| {
         (f64::from(pass.concurrency), [pass.p50_ns, pass.p99_ns])
     })?;
-    let title = "Service time over concurrency";
-    let picture = plot::AnyChart::Line(plot::LineChart {
-        title: title.into(),
+    Some(ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
+        title: "Service time over concurrency".into(),
         subtitle: Some(levels.label.clone()),
         x: plot::ChartAxis::log2("concurrency"),
         y: plot::ChartAxis::log10("service time of successful requests, ms"),
         series,
         ..plot::LineChart::default()
-    });
-    Some(ReportChart::new(title, picture))
+    })))
 }
 
 /// An x coordinate, with the median and the 99th percentile of the times there in nanoseconds.

@@ -346,14 +346,13 @@ impl FlamePicture<'_> {
             let order = "a function is below the one that called it, as wide as its cost";
             (format!("{costs}; {order}"), CODE_KINDS.map(str::to_owned).to_vec())
         };
-        let picture = plot::AnyChart::Flame(FlameChart {
-            title: title.clone(),
+        ReportChart::from_picture(plot::AnyChart::Flame(FlameChart {
+            title,
             subtitle: Some(subtitle + limits),
             full: self.full_width(),
             kinds,
             frames: self.flame_frames(&self.root.children),
-        });
-        ReportChart::new(title, picture)
+        }))
     }
 
     /// Returns the weight that takes the full width in every picture: the total of the costlier
