@@ -60,20 +60,16 @@ fn group_failures<'a>(failures: &[&'a StepFailure]) -> Vec<FailureGroup<'a>> {
     };
     let mut groups: Vec<FailureGroup<'a>> = Vec::new();
     for failure in failures {
-        let case = failure.case.as_ref().unwrap_or(&failure.benchmark).as_str();
-        match groups.iter_mut().find(|group| is_alike(group.first, failure)) {
-            Some(group) => {
-                group.times += 1;
-                group.cases.insert(case);
-                group.variants.extend(failure.variant.as_deref());
-            }
-            None => groups.push(FailureGroup {
-                first: failure,
-                times: 1,
-                cases: BTreeSet::from([case]),
-                variants: failure.variant.as_deref().into_iter().collect(),
-            }),
+        let existing = groups.iter().position(|group| is_alike(group.first, failure));
+        let index = existing.unwrap_or(groups.len());
+        if existing.is_none() {
+            let (cases, variants) = (BTreeSet::new(), BTreeSet::new());
+            groups.push(FailureGroup { first: failure, times: 0, cases, variants });
         }
+        let group = &mut groups[index];
+        group.times += 1;
+        group.cases.insert(failure.case.as_ref().unwrap_or(&failure.benchmark));
+        group.variants.extend(failure.variant.as_deref());
     }
     groups
 }

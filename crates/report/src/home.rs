@@ -89,9 +89,12 @@ pub fn report_home(state: &HomeState<'_>) -> Document {
     let day_start = state.now_unix_ms - DAY_MS;
     let recent: Vec<&SessionArrival> =
         state.arrivals.iter().take_while(|each| each.started_unix_ms >= day_start).collect();
-    let failed: Vec<&SessionArrival> = (recent.iter().copied())
-        .filter(|each| has_failed(each) || state.killed.contains(&each.number))
-        .collect();
+    // A session that runs, or that a user resumes, is not counted before its end.
+    let has_failed = |each: &&SessionArrival| {
+        let is_cut_short = each.state == SessionState::Interrupted;
+        each.failures > 0 || is_cut_short || state.killed.contains(&each.number)
+    };
+    let failed: Vec<&SessionArrival> = recent.iter().copied().filter(has_failed).collect();
     document.push_headline(home_headline(state, failed.len()));
     if !state.running.is_empty() {
         document.push_table(running_table(state.running));
@@ -110,12 +113,6 @@ pub fn report_home(state: &HomeState<'_>) -> Document {
     }
     document.attach_data("line", json!(state.history.branch_name()));
     document
-}
-
-/// Whether a session ended without all its results. One that runs, or that a user resumes, is not
-/// counted before its end.
-fn has_failed(session: &SessionArrival) -> bool {
-    session.failures > 0 || session.state == SessionState::Interrupted
 }
 
 /// Returns the newest sessions that are single measurements, which no series continues.

@@ -169,28 +169,25 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
 
 /// Returns the keys by which the tables of a report can be sorted.
 fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
+    use ReportSubject::*;
     let compared = comparison::sort_keys;
     let summarized = || summary::summary_columns("", Verbosity::Normal).sort_keys();
     let changed = || changes::change_columns().sort_keys();
     match measured {
-        ReportSubject::Runs => summarized(),
-        ReportSubject::Comparison => [compared(), summarized()].concat(),
-        ReportSubject::Study => study::point_columns("x").sort_keys(),
-        ReportSubject::Snippets => {
-            [snippet::snippet_columns(true, true, None).sort_keys(), compared()].concat()
-        }
-        ReportSubject::Iterations => warmup::iterations_columns("n").sort_keys(),
-        ReportSubject::SnippetSearch => snippet::level_columns().sort_keys(),
-        ReportSubject::Warmup => [warmup::sort_keys(), compared()].concat(),
-        ReportSubject::Bisection => revisions::bisect_sort_keys(),
-        ReportSubject::Confirmation => {
-            [revisions::confirm_columns().sort_keys(), compared()].concat()
-        }
-        ReportSubject::Trend => [trend::sort_keys(), changed()].concat(),
-        ReportSubject::Changes => changed(),
-        ReportSubject::Loads => load::sort_keys(),
-        ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
-        ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
-        ReportSubject::Backfill => revisions::backfill_columns().sort_keys(),
+        Runs => summarized(),
+        Comparison => [compared(), summarized()].concat(),
+        Study => study::point_columns("x").sort_keys(),
+        Snippets => [snippet::snippet_columns(true, true, None).sort_keys(), compared()].concat(),
+        Iterations => warmup::iterations_columns("n").sort_keys(),
+        SnippetSearch => snippet::level_columns().sort_keys(),
+        Warmup => [warmup::sort_keys(), compared()].concat(),
+        Bisection => revisions::bisect_sort_keys(),
+        Confirmation => [revisions::confirm_columns().sort_keys(), compared()].concat(),
+        Trend => [trend::sort_keys(), changed()].concat(),
+        Changes => changed(),
+        Loads => load::sort_keys(),
+        LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
+        LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+        Backfill => revisions::backfill_columns().sort_keys(),
     }
 }

@@ -138,9 +138,7 @@ fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String], continues_table: boo
         }));
         return;
     }
-    let Some(ReportBlock::Table(table)) = blocks.last_mut() else {
-        return;
-    };
+    let Some(ReportBlock::Table(table)) = blocks.last_mut() else { return };
     if table.rows.is_empty() && cells.iter().all(is_alignment) {
         for (column, cell) in table.columns.iter_mut().zip(cells) {
             let is_figure = !cell.starts_with(':');

@@ -41,7 +41,7 @@ pub(crate) fn report_measurement_details_of(
     for (name, session, _) in sources {
         let of_session = name.map(|name| format!(" of {name}")).unwrap_or_default();
         let choice = session.design.describe_order_choice();
-        document.extend(choice.map(|text| ReportBlock::Note(format!("order{of_session}: {text}"))));
+        document.push_notes(choice.map(|text| format!("order{of_session}: {text}")));
         let worktrees = session.variants.iter().filter_map(|variant| variant.worktree.as_ref());
         document
             .push_notes(worktrees.filter_map(|worktree| describe_changes(worktree, &of_session)));
@@ -49,9 +49,8 @@ pub(crate) fn report_measurement_details_of(
     let analysis = findings.comparisons.first().map(|c| comparison_facts(c, findings));
     let mut blocks: Vec<ReportBlock> = analysis.into_iter().map(ReportBlock::Facts).collect();
     for (name, session, runs) in sources {
-        if let Some(name) = name {
-            blocks.push(ReportBlock::Heading { level: 3, text: (*name).to_owned() });
-        }
+        let heading = |name: &str| ReportBlock::Heading { level: 3, text: name.to_owned() };
+        blocks.extend(name.map(heading));
         blocks.push(ReportBlock::Facts(session_facts(session, *runs)));
     }
     document.push(ReportBlock::appendix("How it was measured", blocks));
@@ -280,10 +279,8 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
     let mut document = Document::new("environment");
     let facts = environment_facts(environment);
     if !facts.is_empty() {
-        let title = match source {
-            Some(source) => format!("Measured on: {source}"),
-            None => "Measured on".into(),
-        };
+        let source = source.map(|source| format!(": {source}")).unwrap_or_default();
+        let title = format!("Measured on{source}");
         document.push(ReportBlock::appendix(title, vec![ReportBlock::Facts(facts)]));
     }
     // Serialization cannot fail, because the model contains no value that JSON cannot represent,

@@ -386,15 +386,14 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
     let failed = trial.failures.iter().filter(|failure| !failure.cause.is_skip()).count();
     let skipped = trial.failures.len() - failed;
     let mut document = Document::new("trial");
-    let text = if trial.is_experiment {
+    document.push_headline(if trial.is_experiment {
         format!("{} of {} combinations of case and variant work", trial.cases, trial.cases + failed)
     } else {
         format!(
             "{} of {} benchmark files work: {} cases succeeded, {failed} failed, {skipped} skipped",
             trial.working_files, trial.files, trial.cases
         )
-    };
-    document.push_headline(text);
+    });
     // The columns are for programs only: people read the headline.
     let columns = column_set! { trial: TrialOutcome;
         machine("files") => trial.files,

@@ -49,9 +49,7 @@ pub fn session_result(session: &Session, settings: &AnalysisSettings) -> Session
     if !findings.comparisons.is_empty() {
         return comparison_result(&findings);
     }
-    let Some(first) = findings.summaries.first() else {
-        return SessionResult::default();
-    };
+    let Some(first) = findings.summaries.first() else { return SessionResult::default() };
     let words = first_words(&summary_sentence(first, None));
     let cases: HashSet<_> =
         findings.summaries.iter().map(|summary| (summary.case.id(), &summary.variant)).collect();

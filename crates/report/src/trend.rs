@@ -7,7 +7,7 @@ use crate::changes;
 use crate::changes::{causes_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, format_instant, format_share};
+use crate::figure::{format_count, format_instant, format_share, join_texts};
 use crate::format::{ReportFormat, quote_field};
 use crate::gallery::trend_blocks;
 use crate::output::{OutputOptions, Verbosity};
@@ -279,9 +279,8 @@ pub struct ExportedHistory {
 /// measurement), `commit`, `machine`, and one column per series.
 pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     let names = history.series.iter().map(|series| quote_field(&series_title(series)));
-    let header: Vec<String> =
-        ["time", "commit", "machine"].map(str::to_owned).into_iter().chain(names).collect();
-    let mut text = header.join(",") + "\n";
+    let header = ["time", "commit", "machine"].map(str::to_owned).into_iter().chain(names);
+    let mut text = join_texts(",", header) + "\n";
     let mut left_out = 0;
     for row in points_by_session(history) {
         match row.into_iter().collect::<Option<Vec<&TrendPoint>>>() {

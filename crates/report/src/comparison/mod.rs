@@ -184,7 +184,10 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         let answered = if has_many_metrics { 1 } else { section.comparisons.len() };
         for comparison in &section.comparisons[..answered] {
             let context = HeadlineContext {
-                prefix: section.sentence_prefix(comparison),
+                prefix: match section.rows {
+                    SectionRows::Metrics => format!("{}: ", comparison.metric.name),
+                    _ => String::new(),
+                },
                 is_only: findings.comparisons.len() == 1,
                 is_about_candidate: findings.is_about_candidate,
                 unit: output.unit,

@@ -157,14 +157,6 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// Returns the prefix that distinguishes one comparison of this section in a sentence.
-    pub fn sentence_prefix(&self, comparison: &CandidateComparison) -> String {
-        match self.rows {
-            SectionRows::Metrics => format!("{}: ", comparison.metric.name),
-            _ => String::new(),
-        }
-    }
-
     /// Returns the headings of the table.
     pub fn column_headings(&self) -> ColumnHeadings {
         let CandidateComparison { baseline, candidate, metric, .. } = self.first_comparison();

@@ -136,9 +136,7 @@ const MAX_TOLD_DETECTABLE: f64 = 0.5;
 /// Whether the headline of a single case says which difference would have been found. It does not
 /// if the interval leaves open a change that is larger than that, and the estimate is such a one.
 fn is_without_difference(comparison: &CandidateComparison, row: &CaseComparison) -> bool {
-    let (Some(change), Some(detectable)) = (row.change, row.detectable) else {
-        return false;
-    };
+    let (Some(change), Some(detectable)) = (row.change, row.detectable) else { return false };
     let includes_zero = change.low <= 0.0 && change.high >= 0.0;
     let farthest = change.high.ln_1p().max(-change.low.ln_1p());
     let is_within = farthest <= detectable.ln_1p() || change.value.abs() <= comparison.delta;

@@ -87,7 +87,8 @@ impl MarkdownPage<'_> {
             ReportBlock::Note(_)
             | ReportBlock::Warning(_)
             | ReportBlock::Gallery(_)
-            | ReportBlock::KeyFigures(_) => {}
+            | ReportBlock::KeyFigures(_)
+            | ReportBlock::Shortened { .. } => {}
             ReportBlock::List(items) => {
                 for item in items {
                     self.write_line(&format!("- {}", escape_markdown(item)));
@@ -110,7 +111,6 @@ impl MarkdownPage<'_> {
             ReportBlock::Command { label, line } => self.write_quoted(label, line, "sh"),
             ReportBlock::Aside { summary: title, blocks, .. }
             | ReportBlock::Appendix { title, blocks, .. } => self.write_details(title, blocks),
-            ReportBlock::Shortened { .. } => {}
         }
     }
 

@@ -48,9 +48,7 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
 
 /// Whether these are several runs of one load.
 pub fn is_one_load(loads: &[LoadFindings<'_>]) -> bool {
-    let [first, others @ ..] = loads else {
-        return false;
-    };
+    let [first, others @ ..] = loads else { return false };
     let is_same = |load: &LoadFindings<'_>| {
         load.run.label == first.run.label && load.run.requested.pace == first.run.requested.pace
     };
