@@ -125,12 +125,8 @@ fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
     let is_same = |name: &str, value: &ParameterValue| {
         cases.iter().all(|case| case.value(name) == Some(value))
     };
-    first
-        .values
-        .iter()
-        .filter(|(name, value)| is_same(name, value))
-        .map(|(name, value)| (name.as_str(), value))
-        .collect()
+    let pairs = first.values.iter().filter(|(name, value)| is_same(name, value));
+    pairs.map(|(name, value)| (name.as_str(), value)).collect()
 }
 
 /// Returns the distinct elements of `items`, in order of first appearance.

@@ -267,8 +267,7 @@ impl ReportCell {
     /// Creates a cell with a time of a load, if it is known. For a range, programs get the upper
     /// bound: the time since the requests were due. For a withheld time, they get nothing.
     pub fn reported_time(time: Option<ReportedTime>) -> ReportCell {
-        let longest_ns = time.and_then(ReportedTime::longest_ns);
-        ReportCell::figure(longest_ns.map(|ns| ns as f64))
+        ReportCell::figure(time.and_then(ReportedTime::longest_ns).map(|ns| ns as f64))
             .with_text(time.map(format_reported_time).unwrap_or_default())
     }
 

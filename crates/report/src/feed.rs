@@ -48,9 +48,7 @@ pub fn open_change_entries(
     let entries = lines.iter().map(|line| {
         let [id, page] = addresses(line.change.number, &line.series.key.case);
         let points = line.series.trend.points.iter();
-        let measured = points
-            .filter(|point| point.revision.id == line.change.after)
-            .map(|point| point.at_unix_ms);
+        let measured = points.filter(|point| point.revision.id == line.change.after);
         FeedEntry {
             id,
             page,
@@ -61,7 +59,7 @@ pub fn open_change_entries(
                 line.size_text(false)
             ),
             summary: line.sentence(),
-            updated_unix_ms: measured.min().unwrap_or_default(),
+            updated_unix_ms: measured.map(|point| point.at_unix_ms).min().unwrap_or_default(),
         }
     });
     entries.collect()
@@ -120,9 +118,8 @@ pub fn render_feed(feed: &AtomFeed) -> String {
 
 /// Formats a required time. One outside the calendar becomes the Unix epoch.
 fn format_updated(unix_ms: i64) -> String {
-    Some(format_instant(unix_ms))
-        .filter(|time| !time.is_empty())
-        .unwrap_or_else(|| format_instant(0))
+    let time = format_instant(unix_ms);
+    if time.is_empty() { format_instant(0) } else { time }
 }
 
 /// Escapes text for element content or a quoted attribute. XML forbids two more characters than

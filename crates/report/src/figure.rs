@@ -457,10 +457,8 @@ pub fn unless_empty<T: Default + PartialEq>(value: T, text: impl FnOnce(T) -> St
 /// Begins a text with a capital letter.
 pub fn capitalize_first(text: &str) -> String {
     let mut characters = text.chars();
-    characters
-        .next()
-        .map(|first| first.to_uppercase().chain(characters).collect())
-        .unwrap_or_default()
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(characters).collect()
 }
 
 /// Joins the texts that are not empty.

@@ -71,8 +71,7 @@ pub fn trend_blocks(
     }
     let charts = cases.iter().flat_map(|case| case.charts.clone());
     let charts: Vec<ReportBlock> = charts.map(Box::new).map(ReportBlock::Chart).collect();
-    let kind = GalleryKind::Trends;
-    let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
+    let gallery = ReportBlock::Gallery(CaseGallery { kind: GalleryKind::Trends, cases });
     [gallery].into_iter().chain(charts).collect()
 }
 

@@ -125,8 +125,7 @@ pub fn one_off_sessions(arrivals: &[SessionArrival], now_unix_ms: i64) -> Vec<i6
 }
 
 fn one_off_table(state: &HomeState<'_>) -> ReportTable {
-    let sessions = state.one_off.iter();
-    let lines = sessions.map(|session| (session, state.results.get(&session.number)));
+    let lines = state.one_off.iter().map(|session| (session, state.results.get(&session.number)));
     let columns = column_set! { line: ResultLine<'_>;
         figure("number", "session") => ReportCell::session(line.0.number),
         words("command", "result") => result_cell(line.0, line.1),

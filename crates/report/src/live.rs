@@ -235,14 +235,12 @@ pub fn load_progress(loads: &[LiveLoad]) -> Option<PageProgress> {
     let [load] = loads else { return None };
     let progress = &load.progress;
     let share = load_share(progress)?;
-    let ends_unix_ms = progress
-        .planned_ms
-        .map(|planned| load.at_unix_ms + planned.saturating_sub(progress.elapsed_ms) as i64);
+    let end = |planned: u64| load.at_unix_ms + planned.saturating_sub(progress.elapsed_ms) as i64;
     Some(PageProgress {
         share: Some(share),
         label: "Progress of the load".into(),
         title: format!("{} – load", format_percent(share)),
-        ends_unix_ms,
+        ends_unix_ms: progress.planned_ms.map(end),
     })
 }
 
@@ -278,8 +276,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             ("p99 of the last responses".into(), format_time(progress.p99_ns)),
         ]));
         if progress.rates.len() > 1 {
-            let seconds_ago = (1..=progress.rates.len()).rev();
-            let rates = seconds_ago.zip(&progress.rates);
+            let rates = (1..=progress.rates.len()).rev().zip(&progress.rates);
             let chart = single_bars(
                 "Successful requests a second, by seconds ago",
                 "successful requests a second",

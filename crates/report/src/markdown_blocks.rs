@@ -73,8 +73,7 @@ fn add_line(blocks: &mut Vec<ReportBlock>, markdown: &str) {
         return;
     }
     if let Some(warning) = line.strip_prefix("> ") {
-        let text = plain_text(warning.trim_start_matches("- "));
-        blocks.push(ReportBlock::Warning(text));
+        blocks.push(ReportBlock::Warning(plain_text(warning.trim_start_matches("- "))));
     } else if let Some(item) = line.strip_prefix("- ") {
         match blocks.last_mut() {
             Some(ReportBlock::List(items)) => items.push(plain_text(item)),

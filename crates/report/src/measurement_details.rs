@@ -127,8 +127,7 @@ fn measured_text(session: &Session) -> String {
 /// Describes how the results were computed. All comparisons of a report use the same method, so one
 /// of them suffices.
 fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFindings) -> Vec<Fact> {
-    let others = findings.comparisons.iter();
-    let candidates = distinct(others.map(|other| other.candidate.as_str()));
+    let candidates = distinct(findings.comparisons.iter().map(|other| other.candidate.as_str()));
     let delta = format_setting(comparison.delta);
     vec![
         new_fact("baseline", comparison.baseline.as_str()),

@@ -397,8 +397,7 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     if set.is_empty() {
         return Vec::new();
     }
-    let line = &found.bisection.line;
-    let revisions = set.iter().map(|&index| (&line[index], ()));
+    let revisions = set.iter().map(|&index| (&found.bisection.line[index], ()));
     let table = ReportBlock::Table(revision_columns::<()>().build_table("candidates", revisions));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];

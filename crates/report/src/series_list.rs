@@ -171,10 +171,8 @@ impl SeriesLine<'_> {
         let trend = &self.series.trend;
         let is_shown =
             |point: &TrendPoint| point.is_searched() && point.at_unix_ms >= self.sparkline_start;
-        let shown: Vec<usize> = (trend.points.iter().enumerate())
-            .filter(|(_, point)| is_shown(point))
-            .map(|(index, _)| index)
-            .collect();
+        let shown = trend.points.iter().enumerate().filter(|(_, point)| is_shown(point));
+        let shown: Vec<usize> = shown.map(|(index, _)| index).collect();
         let shown_level = |level: &SeriesLevel| {
             let first = shown.partition_point(|index| *index < level.first);
             let end = shown.partition_point(|index| *index <= level.last);

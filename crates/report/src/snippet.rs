@@ -62,8 +62,7 @@ pub fn report_snippets(
     let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
     let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
     let with_cpu = figures.iter().any(is_command);
-    let columns = snippet_columns(with_workers, with_cpu, output.unit);
-    let table = columns.build_table("codes", figures);
+    let table = snippet_columns(with_workers, with_cpu, output.unit).build_table("codes", figures);
     let mut figures_blocks = vec![ReportBlock::Table(table)];
     if has_times {
         let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());

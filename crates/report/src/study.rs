@@ -46,8 +46,7 @@ pub fn report_study(
     document.push_table(study_table(study, output));
     document.extend(aggregated_note(study).map(ReportBlock::Paragraph));
     output.add_detail(&mut document, |_, document| document.push_note(study_note(study)));
-    let chart = charts::draw_study(study, output.chart, output.unit, log)?;
-    document.push_charts([chart]);
+    document.push_charts([charts::draw_study(study, output.chart, output.unit, log)?]);
     let exponent = |(line, exponent): &(String, Option<f64>)| json!({ "line": line, "exponent": exponent.and_then(json_number) });
     document.attach_data("exponents", study.exponents.iter().map(exponent).collect());
     Ok(document)

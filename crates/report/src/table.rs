@@ -204,9 +204,8 @@ impl ReportTable {
     /// Returns the indexes of the machine-readable columns. Columns without any value are included,
     /// because the number of columns must not depend on the data.
     pub fn for_machines(&self) -> Vec<usize> {
-        (0..self.columns.len())
-            .filter(|&column| self.columns[column].audience != ColumnAudience::People)
-            .collect()
+        let is_shown = |column: &usize| self.columns[*column].audience != ColumnAudience::People;
+        (0..self.columns.len()).filter(is_shown).collect()
     }
 
     /// Sorts the rows by a column, largest value first if `descending`. Rows stay in their group,

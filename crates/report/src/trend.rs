@@ -360,8 +360,7 @@ fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> 
     for (index, series) in history.series.iter().enumerate() {
         let points = series.trend.points.iter();
         for point in points.filter(|point| point.is_searched()) {
-            let key = (point.position, point.at_unix_ms, point.session);
-            let row = rows.entry(key);
+            let row = rows.entry((point.position, point.at_unix_ms, point.session));
             row.or_insert_with(|| vec![None; history.series.len()])[index] = Some(point);
         }
     }

@@ -207,8 +207,7 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
             format_count(total, "process", "processes")
         ),
     };
-    let parts = load.into_iter().chain(steal).chain([reference]);
-    format!("Machine: {}.", join_texts(", ", parts))
+    format!("Machine: {}.", join_texts(", ", load.into_iter().chain(steal).chain([reference])))
 }
 
 fn warmup_note(found: &WarmupFindings) -> String {

@@ -184,8 +184,7 @@ fn box_chart(
 ) -> ReportChart {
     let (title, subtitle) = (format!("{}, every run", panel.metric.name), panel.subtitle());
     let chart = plot::BoxChart { title, subtitle, value_axis, categories };
-    let picture = plot::AnyChart::Box(chart);
-    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(picture) }
+    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(plot::AnyChart::Box(chart)) }
 }
 
 /// Draws a bar chart per metric. The bars show medians with their intervals, or the sides of a
@@ -300,8 +299,7 @@ fn draw_sheet(
 ) -> plot::AnyChart {
     let mut subtitle = panel.subtitle();
     if let [only] = cases {
-        let first = only.variants.first();
-        subtitle = Some(first.map(|summary| summary.case.id()).unwrap_or_default());
+        subtitle = Some(only.variants.first().map(|summary| summary.case.id()).unwrap_or_default());
         match marks(only) {
             plot::GridMarks::Points(series) => {
                 let chart = plot::ScatterChart { title, subtitle, x, y, series };
@@ -324,8 +322,7 @@ fn draw_sheet(
 /// require that. Differences between cases do not matter.
 fn common_axis(panel: &MetricPanel<'_>) -> plot::ChartAxis {
     let values = |category: &CaseCategory<'_>| {
-        let summaries = category.variants.iter();
-        summaries.flat_map(|summary| panel.shown_values(summary)).collect::<Vec<_>>()
+        category.variants.iter().flat_map(|summary| panel.shown_values(summary)).collect::<Vec<_>>()
     };
     let mut axes =
         panel.categories.iter().map(|category| panel.value_axis(values(category).into_iter()));
@@ -566,8 +563,7 @@ impl<'a> StudyDrawing<'a> {
     }
 
     fn line_points(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {
-        let points = self.study.points.iter();
-        points.filter(move |point| point.line == line)
+        self.study.points.iter().filter(move |point| point.line == line)
     }
 
     fn line_series(&self) -> Vec<plot::PointSeries> {

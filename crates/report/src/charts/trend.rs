@@ -263,10 +263,8 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
     for point in points.chain(&series.continuation) {
         positions.entry(point.position).or_insert_with(|| time(point));
     }
-    let ends = positions
-        .first_key_value()
-        .zip(positions.last_key_value())
-        .map(|((first, _), (last, _))| *first..=*last);
+    let ends = positions.first_key_value().zip(positions.last_key_value());
+    let ends = ends.map(|((first, _), (last, _))| *first..=*last);
     for landmark in history.landmarks.iter().chain(&series.failures) {
         let position = landmark.position;
         if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))

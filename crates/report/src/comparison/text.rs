@@ -274,9 +274,8 @@ fn representative_change(comparison: &CandidateComparison) -> String {
         return format!(" Typical change: {}.", format_change_interval(&typical));
     }
     let size = |row: &&CaseComparison| row.change.map_or(0.0, |change| change.value.ln_1p().abs());
-    let changed = [Verdict::Better, Verdict::Worse]
-        .into_iter()
-        .flat_map(|verdict| comparison.rows_with_verdict(verdict));
+    let decided = [Verdict::Better, Verdict::Worse].into_iter();
+    let changed = decided.flat_map(|verdict| comparison.rows_with_verdict(verdict));
     let largest = changed.max_by(|one, other| size(one).total_cmp(&size(other)));
     largest.and_then(|row| Some((row, row.change?))).map_or_else(String::new, |(row, change)| {
         let EffectWords { predicate, interval, .. } = describe_effect(&comparison.metric, &change);
@@ -596,8 +595,7 @@ pub fn unmatched_blocks(
         }
         let cases = format_count(ids.len(), "case", "cases");
         blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
-        let is_verbose = verbosity == Verbosity::Verbose;
-        let most = if is_verbose { usize::MAX } else { MAX_NAMED_UNMATCHED };
+        let most = if verbosity == Verbosity::Verbose { usize::MAX } else { MAX_NAMED_UNMATCHED };
         let mut items: Vec<String> = (ids.iter().take(most))
             .map(|id| match failed_partner(id, variant, comparisons, failures) {
                 Some(failed) => format!("{id}: {failed}"),

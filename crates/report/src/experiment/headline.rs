@@ -228,10 +228,8 @@ pub fn factor_grids<'a>(
     let Some((across, down)) = factor_names(experiment) else { return Vec::new() };
     let Some(metric) = group.metrics.first() else { return Vec::new() };
     let summaries = metric.findings.summaries.iter();
-    distinct(summaries.map(|summary| summary.case.id()))
-        .into_iter()
-        .map(|case| case_grid(case, metric, experiment, &across, &down))
-        .collect()
+    let cases = distinct(summaries.map(|summary| summary.case.id())).into_iter();
+    cases.map(|case| case_grid(case, metric, experiment, &across, &down)).collect()
 }
 
 fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {

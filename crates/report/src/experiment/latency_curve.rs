@@ -71,8 +71,7 @@ pub fn draw_tail(
     series: ChartSeries,
     experiment: &ExperimentDesign,
 ) -> Vec<ReportChart> {
-    let pictures = served_pictures(group, series, experiment);
-    pictures.iter().map(ServedPicture::draw_slowest).collect()
+    served_pictures(group, series, experiment).iter().map(ServedPicture::draw_slowest).collect()
 }
 
 fn served_pictures<'a>(
@@ -161,8 +160,7 @@ impl<'a> ServedPicture<'a> {
             plot::ChartAxis::nines("percentage of the requests"),
             plot::ChartAxis::log10("served within, ms"),
         );
-        let title = "Percentage served, slowest requests";
-        self.draw_lines(title, self.subject.clone(), axes, 50..=99)
+        self.draw_lines("Percentage served, slowest requests", self.subject.clone(), axes, 50..=99)
     }
 
     fn draw_lines(

@@ -35,8 +35,7 @@ pub fn report_experiment(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("experiment");
-    let title = experiment.question.as_ref().unwrap_or(&experiment.name);
-    document.push_heading(1, title.clone());
+    document.push_heading(1, experiment.question.as_ref().unwrap_or(&experiment.name).clone());
     if found.groups.is_empty() {
         document.push_headline("nothing was measured");
     }
@@ -69,11 +68,9 @@ fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
 ) -> (Vec<ReportChart>, Vec<ReportChart>) {
-    let main_charts = found
-        .groups
-        .iter()
-        .filter_map(|group| headline::metric_forest(group, group.metrics.first()?));
-    let titles: Vec<String> = main_charts.map(|chart| chart.title).collect();
+    let title =
+        |group: &GroupFindings| Some(headline::metric_forest(group, group.metrics.first()?)?.title);
+    let titles: Vec<String> = found.groups.iter().filter_map(title).collect();
     let (mut leading, mut others): (Vec<ReportChart>, Vec<ReportChart>) =
         charts.into_iter().partition(|chart| titles.contains(&chart.title));
     if leading.is_empty() && !others.is_empty() {
@@ -138,8 +135,7 @@ fn add_tables(
         };
         let main_blocks = report_part(main_metric, u8::from(has_several_groups));
         let mut others = report_part(others, 1);
-        let distributions = distribution_tables(group, experiment).into_iter();
-        others.extend(distributions.map(ReportBlock::Table));
+        others.extend(distribution_tables(group, experiment).into_iter().map(ReportBlock::Table));
         document.extend(main_blocks);
         if !others.is_empty() {
             document.push(ReportBlock::Aside {
@@ -176,8 +172,7 @@ fn remove_notes(blocks: &mut Vec<ReportBlock>, texts: &[String]) {
 
 /// Returns one line about the other metrics of a group.
 fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
-    let others = group.metrics.iter().skip(1);
-    let names = join_texts(", ", others.map(|metric| &metric.metric.name));
+    let names = join_texts(", ", group.metrics.iter().skip(1).map(|metric| &metric.metric.name));
     let listed = if names.is_empty() { "percentiles and factors" } else { &*names };
     if several { format!("More of {}: {listed}", group.name) } else { format!("More: {listed}") }
 }
@@ -221,8 +216,7 @@ fn distribution_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> 
         tables.extend(latency_curve::served_tables(group, experiment));
     }
     if requested.contains(&"factors") {
-        let grids = headline::factor_grids(group, experiment);
-        tables.extend(grids.iter().map(headline::grid_table));
+        tables.extend(headline::factor_grids(group, experiment).iter().map(headline::grid_table));
     }
     tables
 }
@@ -256,8 +250,7 @@ fn requested_charts(
                 metrics.filter_map(|metric| headline::metric_forest(group, metric)).collect()
             }
             "factors" => {
-                let grids = headline::factor_grids(group, experiment);
-                grids.iter().map(headline::grid_chart).collect()
+                headline::factor_grids(group, experiment).iter().map(headline::grid_chart).collect()
             }
             _ => Vec::new(),
         };

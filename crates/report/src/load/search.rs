@@ -35,8 +35,7 @@ pub fn report_search(
         document.push_headline(levels_headline(series));
         document.push_table(levels_table(series));
         output.add_detail(&mut document, |_, document| {
-            let law = series.scaling.as_ref().map(law_sentence);
-            document.extend(law.map(ReportBlock::Note));
+            document.push_notes(series.scaling.as_ref().map(law_sentence));
             document.push_note(levels_note(series));
         });
     }

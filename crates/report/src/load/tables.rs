@@ -171,11 +171,8 @@ pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
     let columns = TIMES.map(|(quantity, group, _, _)| load.times_of(quantity, group));
     columns.iter().flatten().next()?;
     let mut footnotes = TableFootnotes::default();
-    let rows = PERCENTILES_PPM
-        .into_iter()
-        .filter(|ppm| is_shown(*ppm, load))
-        .map(|ppm| percentile_row(load, ppm, &columns, &mut footnotes))
-        .collect();
+    let shown = PERCENTILES_PPM.into_iter().filter(|ppm| is_shown(*ppm, load));
+    let rows = shown.map(|ppm| percentile_row(load, ppm, &columns, &mut footnotes)).collect();
     Some(ReportTable {
         caption: vec!["percentage of the requests served within:".to_owned()],
         columns: percentile_columns(),

@@ -110,12 +110,12 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail, is_wide: bool
             let draw = |detail, width_px, id: &str| {
                 picture_in_detail(picture, detail).svg_below_heading(width_px, id)
             };
-            let narrow = draw(TrendDetail::Nothing, PHONE_PX, &narrow_id);
-            ("trend", draw(detail, TREND_PX, &id), narrow)
+            let wide = draw(detail, TREND_PX, &id);
+            ("trend", wide, draw(TrendDetail::Nothing, PHONE_PX, &narrow_id))
         }
         _ if is_wide => {
-            let narrow = picture.svg_on_page(PHONE_PX, &narrow_id);
-            ("", picture.svg_on_page(WIDE_CASE_PX, &id), narrow)
+            let draw = |width_px, id: &str| picture.svg_on_page(width_px, id);
+            ("", draw(WIDE_CASE_PX, &id), draw(PHONE_PX, &narrow_id))
         }
         _ => return picture.svg_on_page(PHONE_PX, &id),
     };

@@ -237,8 +237,7 @@ pub fn write_masthead(
         }
         _ => "<h1>".to_owned(),
     };
-    let remainder = &*answer.remainder;
-    let lede = unless_empty(remainder, |text| markup!("<p class=\"lede\">{}</p>\n", text));
+    let lede = unless_empty(&*answer.remainder, |text| markup!("<p class=\"lede\">{}</p>\n", text));
     let answer_item = |(part, text): &(String, String)| {
         let part = unless_empty(part.as_str(), |part| markup!("<b>{}:</b> ", part));
         markup!("<li>{part}{}</li>\n", text)

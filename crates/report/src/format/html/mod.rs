@@ -308,8 +308,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     let label = if write_captions(table, &caption, writer) {
         format!("aria-labelledby=\"{caption}\"")
     } else {
-        let title = table.caption.first().map_or(table.name, String::as_str);
-        markup!("aria-label=\"{}\"", title)
+        markup!("aria-label=\"{}\"", table.caption.first().map_or(table.name, String::as_str))
     };
     write_tally(view, id, writer);
     let long = if view.rows > MAX_UNSCROLLED_ROWS { " long" } else { "" };
@@ -413,8 +412,7 @@ impl HtmlRow<'_> {
             out +=
                 &markup!("<{tag}{scope} class=\"{class}\" data-l=\"{}\"{value}>{content}", header);
             if first {
-                let remarks = self.remarks.iter();
-                out.extend(remarks.map(|remark| markup!("<small>{}</small>", remark)));
+                out.extend(self.remarks.iter().map(|remark| markup!("<small>{}</small>", remark)));
             }
             out += &format!("</{tag}>");
         }
@@ -548,13 +546,12 @@ fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
 /// Renders charts. A single chart gets the width of the page. Several charts are placed side by side
 /// if the page is wide enough, distributions first. Wide charts come last, one below the other.
 fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
-    let (wide, mut others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
-        .iter()
-        .filter_map(|block| match block {
-            ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart.as_ref()),
-            _ => None,
-        })
-        .partition(|chart| matches!(chart.picture, Picture::Flame(_) | Picture::Grid(_)));
+    let charts = blocks.iter().filter_map(|block| match block {
+        ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart.as_ref()),
+        _ => None,
+    });
+    let (wide, mut others): (Vec<&ReportChart>, Vec<&ReportChart>) =
+        charts.partition(|chart| matches!(chart.picture, Picture::Flame(_) | Picture::Grid(_)));
     others.sort_by_key(|chart| !matches!(chart.picture, Picture::Histogram(_)));
     match others[..] {
         [] => {}
@@ -580,8 +577,7 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
         Some(_) => TrendDetail::Tooltips,
         None => TrendDetail::Full,
     };
-    let is_trend = matches!(chart.picture, Picture::Trend(_));
-    let is_below_heading = is_trend || writer.subject.is_some();
+    let is_below_heading = matches!(chart.picture, Picture::Trend(_)) || writer.subject.is_some();
     let draw = |width_px: u32, id: &str, detail: TrendDetail| {
         let picture = picture_in_detail(&chart.picture, detail);
         if is_below_heading {
