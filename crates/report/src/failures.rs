@@ -221,9 +221,8 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     for (index, finding) in findings.iter().enumerate() {
         rows.push(columns.build_row(finding));
         rows.push(ReportRow::Remark(finding.says.clone()));
-        let next = findings.get(index + 1).map(|next| &next.remedy);
         // Consecutive findings may share a remedy. Print the remedy after the last one.
-        if next != Some(&finding.remedy) {
+        if findings.get(index + 1).map(|next| &next.remedy) != Some(&finding.remedy) {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));
         }
     }

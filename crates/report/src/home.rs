@@ -5,7 +5,7 @@
 
 use crate::changes::{OpenChanges, series_changes};
 use crate::document::Document;
-use crate::figure::{DAY_MS, format_about, format_age, format_count, unless_empty};
+use crate::figure::{DAY_MS, format_about, format_age, format_count, join_texts, unless_empty};
 use crate::live::remaining_time;
 use crate::series_list::{branch_title, list_series};
 use crate::session_list::{ResultLine, SessionResult};
@@ -167,9 +167,8 @@ fn command_cell(command: &[String]) -> ReportCell {
 }
 
 fn shorten_command(command: &[String]) -> String {
-    let words = command_words(command).iter().map(|word| quote(word));
-    let line = words.collect::<Vec<_>>().join(" ");
-    shorten_text(&line.split_whitespace().collect::<Vec<_>>().join(" "), MAX_COMMAND_CHARS)
+    let line = join_texts(" ", command_words(command).iter().map(|word| quote(word)));
+    shorten_text(&join_texts(" ", line.split_whitespace()), MAX_COMMAND_CHARS)
 }
 
 fn shorten_text(text: &str, max_chars: usize) -> String {

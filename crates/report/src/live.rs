@@ -165,8 +165,7 @@ fn estimates_table(series: &[SeriesProgress]) -> ReportTable {
 
 /// Draws how the estimates of the first cases developed over the completed blocks.
 fn estimate_charts(series: &[SeriesProgress]) -> impl Iterator<Item = ReportChart> {
-    let by_case = series.chunk_by(|one, next| one.case == next.case);
-    by_case.take(MAX_CHARTS).map(|variants| {
+    series.chunk_by(|one, next| one.case == next.case).take(MAX_CHARTS).map(|variants| {
         let metric = &variants[0].metric;
         let estimates = variants.iter().flat_map(|one| &one.estimates);
         let values: Vec<f64> = estimates.map(|estimate| estimate.median.value).collect();
@@ -266,8 +265,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         document.push_headline(load_headline(progress));
         let [begun, at] = [load.begun_unix_ms, load.at_unix_ms]
             .map(|unix_ms| format_duration(now_unix_ms.saturating_sub(unix_ms).max(0) as u64));
-        let times = format!("Started {begun} ago; last update {at} ago.");
-        document.push_paragraph(times);
+        document.push_paragraph(format!("Started {begun} ago; last update {at} ago."));
         let format_time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format_ns(ns as f64));
         document.push(ReportBlock::Facts(vec![
             ("Requests".into(), format_count(progress.attempted as usize, "request", "requests")),
@@ -285,8 +283,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             document.push_charts([ReportChart::new("Successful requests a second", chart)]);
         }
     }
-    let progress: Vec<&LoadProgress> = loads.iter().map(|load| &load.progress).collect();
-    document.attach_data("loads", json!(progress));
+    document.attach_data("loads", loads.iter().map(|load| json!(load.progress)).collect());
     document
 }
 

@@ -22,8 +22,7 @@ pub fn markdown_blocks(text: &str) -> Vec<ReportBlock> {
 
 /// Returns the answer of a comment: its first sentence in bold. Empty if there is none.
 pub fn markdown_answer(text: &str) -> String {
-    let bold = text.lines().find(|line| line.len() > 4 && is_bold(line));
-    bold.map(plain_text).unwrap_or_default()
+    text.lines().find(|line| line.len() > 4 && is_bold(line)).map(plain_text).unwrap_or_default()
 }
 
 fn is_bold(line: &str) -> bool {

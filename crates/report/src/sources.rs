@@ -166,8 +166,7 @@ fn paces_text([rates, levels]: &LoadPaces) -> String {
 
 /// Returns the rates and concurrencies of a session, or `None` unless all its runs are loads.
 fn session_paces(session: &Session) -> Option<LoadPaces> {
-    let are_loads = session.runs.iter().all(|run| run.load.is_some());
-    if session.runs.is_empty() || !are_loads {
+    if session.runs.is_empty() || session.runs.iter().any(|run| run.load.is_none()) {
         return None;
     }
     let values = |parameter: &str| {

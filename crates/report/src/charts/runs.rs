@@ -149,8 +149,7 @@ fn relative_boxes(
         let reference = category.variants.iter().find(|summary| *summary.variant == *baseline)?;
         let center = || reference.center.value;
         let reference = compared.side_estimate(reference).map_or_else(center, |side| side.value);
-        let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
-        Some(box_category(category, compared, distance))
+        Some(box_category(category, compared, |stored: f64| (stored / reference - 1.0) * 100.0))
     };
     let categories = panel.categories.iter().filter_map(category).collect();
     let label = format!(

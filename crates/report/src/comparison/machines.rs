@@ -109,9 +109,8 @@ pub fn machines_forest(
     row: &CaseComparison,
 ) -> Option<ReportChart> {
     let by_machine = row.machines.as_ref().filter(|by_machine| by_machine.machines.len() > 1)?;
-    let better = comparison.metric.better;
     let line = |label: String, change: IntervalEstimate| {
-        change_row(label, change, interval_mark(&change, better))
+        change_row(label, change, interval_mark(&change, comparison.metric.better))
     };
     let mut rows: Vec<plot::ForestRow> = (by_machine.machines.iter())
         .filter_map(|machine| Some(line(machine.name.clone(), machine.change?)))

@@ -369,9 +369,8 @@ impl VerdictLine<'_> {
     /// the fractions is large enough to matter.
     fn disturbance_cell(&self) -> ReportCell {
         let sides = [&self.row.baseline.exposure, &self.row.candidate.exposure];
-        let shares = sides.map(|side| format_share(side.disturbed_share()));
         ReportCell::from(sides[1].disturbed_share())
-            .with_text(shares.join(" | "))
+            .with_text(sides.map(|side| format_share(side.disturbed_share())).join(" | "))
             .shown_if(sides.iter().any(|side| side.is_notable()))
     }
 }
@@ -453,8 +452,7 @@ fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> O
     }
     let sides = cases.iter().flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
     let scale = FigureScale::common_scale(&metric.unit, sides, choice)?;
-    let all_figures = cases.iter().flat_map(|(_, row)| figures(row));
-    Some(scale.keeping_counts(&metric.unit, all_figures, choice))
+    Some(scale.keeping_counts(&metric.unit, cases.iter().flat_map(|(_, row)| figures(row)), choice))
 }
 
 fn runs_text(row: &CaseComparison) -> String {

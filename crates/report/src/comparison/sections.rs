@@ -68,8 +68,7 @@ pub struct NamedRows<'a> {
 pub fn group_sections(comparisons: &[CandidateComparison]) -> Vec<ComparisonSection<'_>> {
     let mut sections: Vec<ComparisonSection<'_>> = Vec::new();
     for comparison in comparisons {
-        let joined = sections.last_mut().is_some_and(|section| section.try_join(comparison));
-        if !joined {
+        if !sections.last_mut().is_some_and(|section| section.try_join(comparison)) {
             let rows = match snippet_language(comparison) {
                 Some(_) => SectionRows::Commands,
                 None => SectionRows::Cases,
@@ -291,10 +290,9 @@ fn side_names(comparison: &CandidateComparison) -> [&str; 2] {
 /// Returns the length of the words that all commands begin with, if a file name follows in each.
 fn file_start(commands: &[&str]) -> Option<usize> {
     let first = commands.first()?;
-    let starts = first.match_indices(' ').map(|(space, _)| space + 1);
     let is_shared =
         |start: &usize| commands.iter().all(|command| command.starts_with(&first[..*start]));
-    let mut shared = starts.take_while(is_shared);
+    let mut shared = first.match_indices(' ').map(|(space, _)| space + 1).take_while(is_shared);
     shared.find(|start| commands.iter().all(|command| is_file_first(&command[*start..])))
 }
 

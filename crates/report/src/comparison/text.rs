@@ -75,8 +75,7 @@ pub fn comparison_headline(
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let failed = [&comparison.baseline, &comparison.candidate].into_iter().filter_map(|side| {
         let mut failures = failures.iter().filter(|failure| !failure.cause.is_skip());
-        let failure = failures.find(|failure| failure.variant.as_ref() == Some(side))?;
-        let reason = failure.reason_line();
+        let reason = failures.find(|failure| failure.variant.as_ref() == Some(side))?.reason_line();
         Some(match reason.strip_prefix("failed") {
             Some(reason) => format!("{side} failed{reason}"),
             None => format!("{side} failed ({reason})"),

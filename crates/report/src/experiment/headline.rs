@@ -245,8 +245,7 @@ fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {
 
 fn factor_values(experiment: &ExperimentDesign, factor: &str) -> Vec<String> {
     let factors = experiment.variants.iter().flat_map(|variant| &variant.factors);
-    let values = factors.filter(|(name, _)| name == factor);
-    distinct(values.map(|(_, value)| value.clone()))
+    distinct(factors.filter(|(name, _)| name == factor).map(|(_, value)| value.clone()))
 }
 
 fn case_grid<'a>(

@@ -110,8 +110,7 @@ fn served_pictures<'a>(
 }
 
 fn variant_color(experiment: &ExperimentDesign, curve: &LatencyCurve) -> Option<plot::RgbColor> {
-    let mut variants = experiment.variants.iter();
-    let variant = variants.find(|variant| variant.name == *curve.variant)?;
+    let variant = experiment.variants.iter().find(|variant| variant.name == *curve.variant)?;
     variant.color.as_ref()?.parse().ok()
 }
 
@@ -147,8 +146,7 @@ impl<'a> ServedPicture<'a> {
     /// Returns the percentage at which the chart ends.
     fn end_percentage(&self) -> u32 {
         let highest = |percent: u32| {
-            let times = self.lines.iter().filter_map(|line| line.curve.median_at(percent));
-            times.fold(0.0, f64::max)
+            self.lines.iter().filter_map(|line| line.curve.median_at(percent)).fold(0.0, f64::max)
         };
         let [highest_end, .., lowest_end] = END_PERCENTAGES;
         let fits = |percent: &u32| highest(*percent) <= MAX_TIME_RATIO * highest(lowest_end);
@@ -212,8 +210,7 @@ fn curve_points(
 /// Builds a table per case.
 pub fn served_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     let cases = curves_by_case(group, experiment);
-    let tables = cases.iter().map(|(case, curves)| case_table(&case.id(), curves, experiment));
-    tables.collect()
+    cases.iter().map(|(case, curves)| case_table(&case.id(), curves, experiment)).collect()
 }
 
 /// Returns the curves of each case, in order of first appearance. Variants are in file order.

@@ -76,8 +76,7 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
     let sentences_of = |is_of_kind: fn(&ReportBlock) -> bool| {
         let blocks = document.all_blocks().into_iter().filter(|block| is_of_kind(block));
         let sentences = blocks.filter_map(|block| block.sentence());
-        let items = sentences.map(|text| ListItem::Value(Cow::Owned(text.into())));
-        JsonMember::List(items.collect())
+        JsonMember::List(sentences.map(|text| ListItem::Value(Cow::Owned(text.into()))).collect())
     };
     let mut members = vec![
         ("speedwell", JsonMember::Other(Cow::Owned(report))),

@@ -313,8 +313,7 @@ fn escape_markdown(text: &str) -> String {
 
 /// Makes a code block of `text`. The fence is longer than any sequence of backticks in the text.
 fn fence_code(text: &str, language: &str) -> String {
-    let runs = text.split(|character: char| character != '`').map(str::len);
-    let longest = runs.max().unwrap_or(0);
+    let longest = text.split(|character: char| character != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}\n", escape_controls(text.trim_end()))
 }

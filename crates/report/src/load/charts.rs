@@ -225,8 +225,7 @@ fn histogram_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     let series: Vec<_> =
         loads.iter().map(series).filter(|series| !series.values.is_empty()).collect();
     let quantity = loads.first()?.principal_quantity().0;
-    let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
-    if series.is_empty() || !is_same {
+    if series.is_empty() || loads.iter().any(|load| load.principal_quantity().0 != quantity) {
         return None;
     }
     Some(ReportChart::from_picture(plot::AnyChart::Histogram(plot::HistogramChart {

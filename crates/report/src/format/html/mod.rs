@@ -154,8 +154,7 @@ const FILE_FOOTER: &str = concat!(
 /// Renders the definitions of the terms on this page, if there are any.
 fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
     let blocks = document.all_blocks();
-    let sentences = blocks.iter().filter_map(|block| block.sentence());
-    let terms = terms_of_page(&writer.terms, sentences);
+    let terms = terms_of_page(&writer.terms, blocks.iter().filter_map(|block| block.sentence()));
     if terms.is_empty() {
         return;
     }
@@ -163,8 +162,7 @@ fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
     writer.push_raw("<section id=\"glossary\" class=\"glossary\">\n<h2>Terms</h2>\n<dl>\n");
     for term in terms {
         let GlossaryTerm { id, name, definition, .. } = term;
-        let entry = markup!("<dt>{}</dt>\n<dd id=\"term-{id}\">{}</dd>\n", name, definition);
-        writer.push_raw(&entry);
+        writer.push_raw(&markup!("<dt>{}</dt>\n<dd id=\"term-{id}\">{}</dd>\n", name, definition));
     }
     writer.push_raw("</dl>\n</section>\n");
 }
@@ -452,10 +450,8 @@ impl HtmlRow<'_> {
 
     fn cell_content(&self, at: usize, first: bool, writer: &HtmlWriter) -> String {
         let cell = &self.cells[at];
-        let drawn = self.view.drawn.as_ref().filter(|(column, _)| *column == at);
-        if let Some((_, strips)) = drawn {
-            let strip = self.number.and_then(|number| strips.rows[number].clone());
-            return strip.unwrap_or_default();
+        if let Some((_, strips)) = self.view.drawn.as_ref().filter(|(column, _)| *column == at) {
+            return self.number.and_then(|number| strips.rows[number].clone()).unwrap_or_default();
         }
         if let Some(sparkline) = cell.sparkline_drawing() {
             return sparkline.render_svg(SPARKLINE_PX.0, SPARKLINE_PX.1).unwrap_or_default();
@@ -537,8 +533,7 @@ fn write_key_figures(facts: &[Fact], writer: &mut HtmlWriter) {
 fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
     writer.push_raw("<table class=\"facts\"><tbody>\n");
     for (name, value) in facts {
-        let row = markup!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", name, value);
-        writer.push_raw(&row);
+        writer.push_raw(&markup!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", name, value));
     }
     writer.push_raw("</tbody></table>\n");
 }

@@ -238,8 +238,7 @@ pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
     writer.push_raw("</ul>\n");
     let sort_link = writer.sort_link.as_ref().filter(|_| view.has_cases && view.rows > 1);
     if let Some((href, text)) = sort_link {
-        let link = markup!("<p class=\"sort-link\"><a href=\"{}\">{}</a></p>\n", href, text);
-        writer.push_raw(&link);
+        writer.push_raw(&markup!("<p class=\"sort-link\"><a href=\"{}\">{}</a></p>\n", href, text));
     }
 }
 
