@@ -6,7 +6,7 @@
 
 use crate::charts::{point_series, single_bars};
 use crate::document::{Document, ReportBlock, ReportChart, known_facts};
-use crate::figure::{format_count, format_moment, format_share, format_whole};
+use crate::figure::{format_count, format_count_or, format_moment, format_share, format_whole};
 use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis, column_set};
 use serde_json::json;
 use speedwell_analysis::FactChange;
@@ -46,11 +46,10 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
     if projects.iter().all(|project| project.newest.is_none()) {
         add_first_steps(&mut document);
     } else {
-        let week: usize = projects.iter().map(sessions_of_week).sum();
         document.push_headline(format!(
             "{}, {} in the last seven days",
             format_count(projects.len(), "project", "projects"),
-            format_count(week, "session", "sessions")
+            format_count(projects.iter().map(sessions_of_week).sum(), "session", "sessions")
         ));
     }
     let columns = column_set! { project: ProjectLine;
@@ -149,10 +148,8 @@ pub fn list_machines(
     calibrated: &dyn Fn(&StoredMachine) -> Option<NoiseCalibration>,
 ) -> Document {
     let mut document = Document::new("machines");
-    document.push_headline(match machines.len() {
-        0 => "no machines yet".to_owned(),
-        count => format_count(count, "machine", "machines"),
-    });
+    let headline = format_count_or("no machines yet", machines.len(), "machine", "machines");
+    document.push_headline(headline);
     if machines.is_empty() {
         document.push_paragraph("A machine is listed after its first complete session.");
     }
@@ -475,10 +472,8 @@ pub struct PullLine {
 /// Lists pull requests, the most recently measured first.
 pub fn list_pulls(pulls: &[PullLine]) -> Document {
     let mut document = Document::new("pulls");
-    document.push_headline(match pulls.len() {
-        0 => "no pull requests measured yet".to_owned(),
-        count => format_count(count, "pull request", "pull requests"),
-    });
+    let none = "no pull requests measured yet";
+    document.push_headline(format_count_or(none, pulls.len(), "pull request", "pull requests"));
     if pulls.is_empty() {
         document.push_paragraph(
             "Sessions of a pull request appear here when a CI job of GitHub, GitLab, Gitea or \

@@ -112,10 +112,7 @@ impl CaseLabels {
 /// are variants of one case have no common text.
 pub fn shown_case(case: &Case) -> Cow<'_, Case> {
     let Some(language) = case.snippet_language() else { return Cow::Borrowed(case) };
-    let common_name = match language {
-        SnippetLanguage::Sh => "commands",
-        _ => "code",
-    };
+    let common_name = if language == SnippetLanguage::Sh { "commands" } else { "code" };
     Cow::Owned(case.with_snippet_text(common_name))
 }
 

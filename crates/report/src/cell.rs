@@ -408,18 +408,14 @@ impl Datum {
 
     /// Returns the number, if this is a number.
     pub fn as_f64(&self) -> Option<f64> {
-        match self {
-            Datum::Number(number) => number.as_f64(),
-            _ => None,
-        }
+        let Datum::Number(number) = self else { return None };
+        number.as_f64()
     }
 
     /// Returns the string, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Datum::Text(text) => Some(text),
-            _ => None,
-        }
+        let Datum::Text(text) = self else { return None };
+        Some(text)
     }
 
     /// Whether the value is an array or an object.

@@ -481,10 +481,7 @@ impl<'a> SeriesChange<'a> {
         }
         // On average, a change found by searching the history looks too large. New measurements
         // remove this bias.
-        let approximation_mark = match self.change.state {
-            ChangeState::Confirmed => "",
-            _ => "~",
-        };
+        let approximation_mark = if self.change.state == ChangeState::Confirmed { "" } else { "~" };
         let format = if with_interval { format_change_interval } else { format_change };
         format!("{approximation_mark}{}", format(&self.relative_change()))
     }

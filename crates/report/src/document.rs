@@ -371,10 +371,8 @@ impl Document {
 
     /// Returns the question that the document answers: a leading level-1 heading.
     pub fn leading_question(&self) -> Option<&String> {
-        match self.blocks.first() {
-            Some(ReportBlock::Heading { level: 1, text }) => Some(text),
-            _ => None,
-        }
+        let ReportBlock::Heading { level: 1, text } = self.blocks.first()? else { return None };
+        Some(text)
     }
 
     /// Returns every block. Nested blocks follow their parent. The two forms of a shortened block

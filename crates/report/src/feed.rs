@@ -3,7 +3,7 @@
 //! Start at [`render_feed`]. The server decides which sessions are entries, and where links lead.
 
 use crate::changes::{open_change_lines, series_title};
-use crate::figure::{format_count, format_instant};
+use crate::figure::{format_count, format_count_or, format_instant};
 use crate::format::html::escape_html;
 use crate::session::command_line;
 use speedwell_analysis::history::ProjectHistory;
@@ -69,10 +69,8 @@ pub fn open_change_entries(
 pub fn session_entry(session: &SessionOverview, address: String) -> FeedEntry {
     let branch = session.origin.as_ref().and_then(|origin| origin.branch.as_deref());
     let on_branch = branch.map_or_else(String::new, |branch| format!(" on '{branch}'"));
-    let problem = match session.failures {
-        0 => "the measuring process was killed".to_owned(),
-        count => format_count(count, "step failed", "steps failed"),
-    };
+    let killed = "the measuring process was killed";
+    let problem = format_count_or(killed, session.failures, "step failed", "steps failed");
     FeedEntry {
         id: address.clone(),
         page: address,

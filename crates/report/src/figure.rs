@@ -448,6 +448,11 @@ pub fn format_count(number: usize, singular: &str, plural: &str) -> String {
     format!("{} {word}", format_whole(number))
 }
 
+/// Formats a count with its noun, or returns `none` if there is nothing: `no change`, `2 changes`.
+pub fn format_count_or(none: &str, number: usize, singular: &str, plural: &str) -> String {
+    if number == 0 { none.to_owned() } else { format_count(number, singular, plural) }
+}
+
 /// Returns the part of a sentence that `text` makes of a number or a name; nothing for zero or an
 /// empty name.
 pub fn unless_empty<T: Default + PartialEq>(value: T, text: impl FnOnce(T) -> String) -> String {

@@ -5,7 +5,9 @@
 
 use crate::changes::{OpenChanges, series_changes};
 use crate::document::Document;
-use crate::figure::{DAY_MS, format_about, format_age, format_count, join_texts, unless_empty};
+use crate::figure::{
+    DAY_MS, format_about, format_age, format_count, format_count_or, join_texts, unless_empty,
+};
 use crate::live::remaining_time;
 use crate::series_list::{branch_title, list_series};
 use crate::session_list::{ResultLine, SessionResult};
@@ -180,10 +182,8 @@ fn shorten_text(text: &str, max_chars: usize) -> String {
 
 fn home_headline(state: &HomeState<'_>, failed: usize) -> String {
     let open = OpenChanges::from_history(state.history);
-    let changes = match open.known + open.suspected {
-        0 => "no open change".to_owned(),
-        count => format_count(count, "open change", "open changes"),
-    };
+    let open = open.known + open.suspected;
+    let changes = format_count_or("no open change", open, "open change", "open changes");
     let failed = unless_empty(failed, |failed| format!(" · {failed} failed"));
     let live = unless_empty(state.running.len(), |live| format!(" · ● {live} live"));
     format!("{} / {}. {changes}{failed}{live}", state.project, branch_title(state.history))

@@ -7,8 +7,8 @@ use crate::document::{
     Document, Fact, LinkedText, ReportBlock, SessionLine, known_facts, new_fact,
 };
 use crate::figure::{
-    format_bytes, format_count, format_moment, format_setting, format_whole, join_texts,
-    unless_empty,
+    format_bytes, format_count, format_count_or, format_moment, format_setting, format_whole,
+    join_texts, unless_empty,
 };
 use serde_json::{Value, json};
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, snippet};
@@ -68,10 +68,8 @@ fn describe_changes(worktree: &VariantWorktree, of_session: &str) -> Option<Stri
     if changes.is_none() && commits.is_none() {
         return None;
     }
-    let files = match changes.map_or(0, |changes| changes.files) {
-        0 => "no files".to_owned(),
-        files => format_count(files, "file", "files"),
-    };
+    let files = changes.map_or(0, |changes| changes.files);
+    let files = format_count_or("no files", files, "file", "files");
     let included = commits.map(|commits| {
         let count = format_count(commits.count, "commit", "commits");
         format!(", includes {count} since {}", commits.revision)
@@ -316,10 +314,7 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
 /// pressure before" with the value 1.25%. The prefix `now_` marks values from the beginning of the
 /// session.
 fn named_fact(name: &str, value: &str) -> Fact {
-    let (name, suffix) = match name.strip_prefix("now_") {
-        Some(name) => (name, " before"),
-        None => (name, ""),
-    };
+    let (name, suffix) = name.strip_prefix("now_").map_or((name, ""), |name| (name, " before"));
     let number: Option<f64> = value.parse().ok();
     let (name, value) = match (name.strip_suffix("_percent"), name.strip_suffix("_bytes"), number) {
         (Some(name), _, Some(_)) => (name, format!("{value}%")),

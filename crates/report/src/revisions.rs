@@ -218,14 +218,13 @@ pub(crate) fn bisect_sort_keys() -> Vec<&'static str> {
 }
 
 fn bisection_headline(found: &BisectFindings) -> String {
-    let line = &found.bisection.line;
     let ends = found.answer.as_ref().map(|answer| answer.ends);
     let delta = format_setting(found.state.delta);
     match (ends.or(found.standing.ends), &found.answer) {
         (Some(EndsComparison::Unmeasurable(index)), _) => format!(
             "{} ({}) cannot be built or measured, so the ends of {} cannot be compared",
             if index == 0 { "the good end" } else { "the bad end" },
-            line[index].short(),
+            found.bisection.line[index].short(),
             found.bisection.range
         ),
         (Some(EndsComparison::Alike(change)), _) => {
@@ -349,10 +348,8 @@ struct ChangeLine<'a> {
 impl ChangeLine<'_> {
     /// Returns the change as the confirmation measured it, if it did.
     fn change(&self) -> Option<IntervalEstimate> {
-        match self.part.confirmed {
-            ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
-            _ => None,
-        }
+        let ChangeConfirmation::Measured(measured) = self.part.confirmed else { return None };
+        Some(measured.change())
     }
 
     fn size_text(&self) -> String {

@@ -14,6 +14,7 @@ use crate::document::Document;
 use crate::failures::report_failures;
 use crate::figure::{format_about, format_count, format_duration, format_whole};
 use crate::load::{loads_headline, report_load_session};
+use crate::measurement_details::report_measurement_details_of;
 use crate::output::OutputOptions;
 use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
@@ -90,10 +91,7 @@ pub fn report_session_in_parts(
     let mut findings = analysis::analyze_in_parts(header, settings, parts)?;
     mark(&mut findings);
     let mut document = report_findings(&findings, output)?;
-    let sources = [(None, header, runs)];
-    document.append_document(crate::measurement_details::report_measurement_details_of(
-        &sources, &findings,
-    ));
+    document.append_document(report_measurement_details_of(&[(None, header, runs)], &findings));
     document.gate_lines.extend(header.design.gate_lines.iter().cloned());
     Ok(document)
 }

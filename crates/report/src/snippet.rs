@@ -170,7 +170,6 @@ pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (with a l
 /// Says that workers hinder each other, and which tool finds the cause. Returns `None` if the
 /// workers do not hinder each other.
 pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
-    let hindered = scaling.hindered_level()?;
     let tool = match language {
         "erlang" | "elixir" => ERLANG_LOCKS,
         _ => {
@@ -179,7 +178,7 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
     };
     Some(format!(
         "Workers hinder each other: {} of them achieve less throughput than one alone. {tool}.",
-        hindered.concurrency
+        scaling.hindered_level()?.concurrency
     ))
 }
 

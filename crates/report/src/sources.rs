@@ -132,7 +132,6 @@ fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     let loads = sources.iter().map(|(label, session, _)| Some((label, session_paces(session)?)));
     let loads: Vec<(&String, LoadPaces)> = loads.collect::<Option<_>>()?;
     let (first, others) = loads.split_first()?;
-    let other = others.iter().find(|other| other.1 != first.1)?;
     let description =
         |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces_text(paces));
     Some(format!(
@@ -140,7 +139,7 @@ fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
          example with the same --rate, or both as a search; 'speedwell report' shows one by \
          itself",
         description(first),
-        description(other)
+        description(others.iter().find(|other| other.1 != first.1)?)
     ))
 }
 

@@ -7,7 +7,7 @@ use crate::changes;
 use crate::changes::{causes_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, format_instant, format_share, join_texts};
+use crate::figure::{format_count, format_count_or, format_instant, format_share, join_texts};
 use crate::format::{ReportFormat, quote_field};
 use crate::gallery::trend_blocks;
 use crate::output::{OutputOptions, Verbosity};
@@ -104,10 +104,7 @@ fn trend_headline(series: &SeriesTrend) -> String {
         return format!("{points}, which cannot be searched for changes");
     };
     let value = format_figure(&level.value, &series.key.metric);
-    let changes = match trend.changes.len() {
-        0 => "no change".to_owned(),
-        some => format_count(some, "change", "changes"),
-    };
+    let changes = format_count_or("no change", trend.changes.len(), "change", "changes");
     let since = &trend.points[level.first].revision;
     format!("{value} since {}; {points}, {changes}", short_revision(&since.id))
 }
@@ -374,12 +371,11 @@ fn machine_title<'h>(history: &'h ProjectHistory, point: &TrendPoint) -> &'h str
 
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
     let Some(first) = points.first() else { return String::new() };
-    let machine = machine_title(history, first);
     let values = points.iter().map(|point| point.point.value.to_string());
     let leading_fields = [
         format_instant(first.time_unix_ms()),
         quote_field(&first.revision.id),
-        quote_field(machine),
+        quote_field(machine_title(history, first)),
     ];
     leading_fields.into_iter().chain(values).collect::<Vec<_>>().join(",") + "\n"
 }

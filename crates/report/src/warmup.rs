@@ -116,15 +116,12 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
         (Some(steady), _) if agreement == WarmupAgreement::All(WarmupClass::Flat) => {
             format!("flat: {} an iteration from the start; {processes}", ns(steady))
         }
-        (Some(steady), Some(start)) => {
-            let iteration = first_iteration(warmup).unwrap_or(0.0);
-            format!(
-                "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
-                ns(start),
-                format_number(iteration, 0),
-                ns(steady)
-            )
-        }
+        (Some(steady), Some(start)) => format!(
+            "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
+            ns(start),
+            format_number(first_iteration(warmup).unwrap_or(0.0), 0),
+            ns(steady)
+        ),
         _ => agreement.to_string(),
     }
 }
@@ -211,10 +208,8 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
 }
 
 fn warmup_note(found: &WarmupFindings) -> String {
-    let clock = match found.clock {
-        ComparedClock::Cpu => "processor time",
-        ComparedClock::Wall => "wall-clock time",
-    };
+    let is_cpu_time = found.clock == ComparedClock::Cpu;
+    let clock = if is_cpu_time { "processor time" } else { "wall-clock time" };
     let point = match found.cases.first().map_or(1.0, |warmup| warmup.iterations) {
         1.0 => "a point is one iteration".to_owned(),
         iterations => format!("a point is {} iterations", format_number(iterations, 0)),

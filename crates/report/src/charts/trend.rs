@@ -74,7 +74,6 @@ impl<'a> TrendDrawing<'a> {
 
     fn build_chart(&self) -> plot::TrendChart {
         let trend = &self.series.trend;
-        let metric = &self.series.key.metric;
         let values = trend.points.iter().map(|point| self.scale.to_shown(point.point.value));
         let branch = unless_empty(self.history.branch_name(), |name| format!(" on {name}"));
         let (x, x_label) = match self.axis {
@@ -88,7 +87,7 @@ impl<'a> TrendDrawing<'a> {
             subtitle: None,
             x,
             x_label,
-            y: metric_axis(metric, &self.scale, values),
+            y: metric_axis(&self.series.key.metric, &self.scale, values),
             unit: self.scale.symbol.to_string(),
             machines: self.machines.iter().map(machine).map(str::to_owned).collect(),
             points: trend.points.iter().filter_map(|point| self.draw_point(point)).collect(),
@@ -257,10 +256,9 @@ fn exclusion_reason(point: &TrendPoint) -> &'static str {
 /// Returns the positions of everything in the chart, with their times, in history order. A revision
 /// without a point is included if it lies between points or belongs to a session.
 fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u32, Option<i64>> {
-    let points = series.trend.points.iter();
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
     let mut positions: BTreeMap<u32, Option<i64>> = BTreeMap::new();
-    for point in points.chain(&series.continuation) {
+    for point in series.trend.points.iter().chain(&series.continuation) {
         positions.entry(point.position).or_insert_with(|| time(point));
     }
     let ends = positions.first_key_value().zip(positions.last_key_value());

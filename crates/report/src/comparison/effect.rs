@@ -24,11 +24,10 @@ pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWord
     let noun = metric_noun(metric);
     let dimension = dimension_of(&metric.unit);
     let is_time = dimension == Some(UnitDimension::Time) && noun.ends_with("time");
-    let is_rate = dimension == Some(UnitDimension::Rate);
     let is_less = change.value < 0.0;
     let (speed, time) = match metric.better {
         MetricDirection::Lower if is_time => (Some(reversed(change)), Some(*change)),
-        MetricDirection::Higher if is_rate => (Some(*change), None),
+        MetricDirection::Higher if dimension == Some(UnitDimension::Rate) => (Some(*change), None),
         _ => (None, None),
     };
     let factor_words = |change: IntervalEstimate, words: &str| {

@@ -227,10 +227,8 @@ fn name_commands(compared_cases: Vec<CaseInComparison<'_>>) -> NamedRows<'_> {
 }
 
 fn single_case(comparison: &CandidateComparison) -> Option<String> {
-    match &comparison.rows[..] {
-        [only] => Some(only.case.id()),
-        _ => None,
-    }
+    let [only] = &comparison.rows[..] else { return None };
+    Some(only.case.id())
 }
 
 // How commands, and other snippets that are compared by name, look in a comparison: they are the rows,

@@ -399,10 +399,9 @@ pub fn disturbance_note(comparisons: &[&CandidateComparison]) -> Option<String> 
     let unclear = unpaired.flat_map(|found| found.rows_with_verdict(Verdict::Unclear));
     let shares = unclear.flat_map(|row| [&row.baseline.exposure, &row.candidate.exposure]);
     let notable = shares.filter(|side| side.is_notable()).map(|side| side.disturbed_share());
-    let worst = notable.max_by(f64::total_cmp)?;
     Some(format!(
         "Other work disturbed up to {} of the runs of unclear cases: quiet the machine.",
-        format_share(worst)
+        format_share(notable.max_by(f64::total_cmp)?)
     ))
 }
 

@@ -189,14 +189,13 @@ pub fn variant_label(experiment: &ExperimentDesign, name: &str) -> String {
 
 /// Returns a note on how large differences get without a cause, according to the control.
 fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<String> {
-    let floor = metric.floor?;
     let control = metric.findings.comparisons.iter().find(|comparison| is_control(comparison))?;
     Some(format!(
         "{}: '{}' measured against itself changed by {} ({}). This experiment cannot detect \
          smaller differences.",
         group.name,
         control.baseline,
-        format_change_interval(&floor),
+        format_change_interval(&metric.floor?),
         metric.metric.name
     ))
 }

@@ -194,7 +194,6 @@ fn curve_points(
     percents: &RangeInclusive<u32>,
     with_runs: bool,
 ) -> Vec<plot::ChartPoint> {
-    let points = curve.points.iter().filter(|(percent, _)| percents.contains(percent));
     let point = |(percent, times): &(u32, [f64; 3])| {
         let x = f64::from(*percent);
         let [median, low, high] = times.map(|ns| ns / NS_PER_MS);
@@ -204,7 +203,7 @@ fn curve_points(
             plot::ChartPoint::new(x, median)
         }
     };
-    points.map(point).collect()
+    curve.points.iter().filter(|(percent, _)| percents.contains(percent)).map(point).collect()
 }
 
 /// Builds a table per case.

@@ -24,12 +24,11 @@ pub struct Json;
 impl RenderDocument for Json {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let members = members_of(document);
-        let last = members.len().saturating_sub(1);
         writeln!(out, "{{")?;
         for (index, (name, member)) in members.iter().enumerate() {
             write!(out, "  {}: ", Value::from(*name))?;
             member.write(out)?;
-            writeln!(out, "{}", if index < last { "," } else { "" })?;
+            writeln!(out, "{}", if index + 1 < members.len() { "," } else { "" })?;
         }
         writeln!(out, "}}")
     }

@@ -323,7 +323,6 @@ pub fn run_data(load: &LoadFindings<'_>) -> Value {
 
 /// Returns the findings as data.
 pub fn findings_data(load: &LoadFindings<'_>) -> Value {
-    let remarks: Vec<&str> = load.remarks.iter().map(LoadRemark::name).collect();
     let (quantity, group) = load.principal_quantity();
     json!({
         "load": load_name(load),
@@ -348,6 +347,6 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
             "second": halves.second,
         })),
         "is_balanced": load.balance.is_ok(),
-        "notes": remarks,
+        "notes": load.remarks.iter().map(LoadRemark::name).collect::<Vec<_>>(),
     })
 }

@@ -337,7 +337,6 @@ impl FlamePicture<'_> {
     fn draw_chart(&self, title: String) -> ReportChart {
         let side = self.sides[self.shape];
         let costs = format_weight(side.profile, self.node_cost(self.root));
-        let limits = tool_limits(side.profile.tool);
         let (subtitle, kinds) = if self.is_difference {
             let widths = format!("Widths show the costs of {} ({costs})", side.label);
             let colours = "colours show how much of these costs the other side does not have";
@@ -348,7 +347,7 @@ impl FlamePicture<'_> {
         };
         ReportChart::from_picture(plot::AnyChart::Flame(FlameChart {
             title,
-            subtitle: Some(subtitle + limits),
+            subtitle: Some(subtitle + tool_limits(side.profile.tool)),
             full: self.full_width(),
             kinds,
             frames: self.flame_frames(&self.root.children),

@@ -55,16 +55,11 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         cases_with_gallery.extend(gallery.cases.iter().map(|case| (gallery, case)));
     }
     let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
-    let first = match writer.charts {
-        ChartsLocation::From(first) => first,
-        _ => 0,
-    };
+    let first = if let ChartsLocation::From(first) = writer.charts { first } else { 0 };
     writer.parts = list_parts(&writer.charts, document);
     // Tooltips suffice on a served page, because programs can read its data in other formats.
-    let detail = match writer.served {
-        Some(_) => TrendDetail::Tooltips,
-        None => TrendDetail::Full,
-    };
+    let is_served = writer.served.is_some();
+    let detail = if is_served { TrendDetail::Tooltips } else { TrendDetail::Full };
     let mut budget = MAX_CHARTS_BYTES;
     let mut is_full = false;
     for index in sort_by_urgency(&cases) {

@@ -89,10 +89,7 @@ fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
 
 /// Splits off the first sentence, without its full stop.
 fn split_sentence(text: &str) -> (&str, &str) {
-    match text.split_once(". ") {
-        Some((first, remainder)) => (first, remainder),
-        None => (text.strip_suffix('.').unwrap_or(text), ""),
-    }
+    text.split_once(". ").unwrap_or((text.strip_suffix('.').unwrap_or(text), ""))
 }
 
 fn capitalize_own_words(text: &str) -> String {

@@ -568,10 +568,8 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
 /// drawing that is too large is left out.
 fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
     let id = writer.new_id("chart");
-    let detail = match writer.served {
-        Some(_) => TrendDetail::Tooltips,
-        None => TrendDetail::Full,
-    };
+    let is_served = writer.served.is_some();
+    let detail = if is_served { TrendDetail::Tooltips } else { TrendDetail::Full };
     let is_below_heading = matches!(chart.picture, Picture::Trend(_)) || writer.subject.is_some();
     let draw = |width_px: u32, id: &str, detail: TrendDetail| {
         let picture = picture_in_detail(&chart.picture, detail);
