@@ -82,7 +82,7 @@ struct GatheredCase<'a> {
     name: String,
     answers: Vec<CaseAnswer>,
     /// One chart per metric, with the runs of each variant.
-    panels: Vec<(&'a Metric, Vec<VariantLane<'a>>)>,
+    panels: IndexMap<&'a Metric, Vec<VariantLane<'a>>>,
     /// Additional charts.
     extra_charts: Vec<ReportChart>,
 }
@@ -110,19 +110,14 @@ impl<'a> GatheredCase<'a> {
     /// Adds the runs of a variant to the chart of `metric`. Does nothing if the chart already has
     /// them: the baseline is part of every comparison.
     fn add_lane(&mut self, metric: &'a Metric, lane: VariantLane<'a>) {
-        let existing = self.panels.iter().position(|(other, _)| *other == metric);
-        let index = existing.unwrap_or_else(|| {
-            self.panels.push((metric, Vec::new()));
-            self.panels.len() - 1
-        });
-        let lanes = &mut self.panels[index].1;
+        let lanes = self.panels.entry(metric).or_default();
         if lanes.iter().all(|other| other.variant != lane.variant) {
             lanes.push(lane);
         }
     }
 
     fn into_view(self, is_cross_session: bool, output: &OutputOptions) -> CaseView {
-        let chart = |(metric, lanes): &(&Metric, Vec<VariantLane<'_>>)| {
+        let chart = |(metric, lanes): (&&Metric, &Vec<VariantLane<'_>>)| {
             draw_every_run(metric, lanes, is_cross_session, output.unit)
         };
         CaseView {

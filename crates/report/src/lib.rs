@@ -140,26 +140,14 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
     use ReportSubject::*;
     output::check_files(&output.files)?;
     let is_course = matches!(measured, Trend | Changes);
-    // The subject determines the charts.
-    let has_own_charts = matches!(
-        measured,
-        Iterations
-            | SnippetSearch
-            | Warmup
-            | Bisection
-            | Confirmation
-            | Backfill
-            | LoadLevels
-            | LoadRates
-    );
+    // Other subjects determine the charts.
+    let has_choice = is_course || matches!(measured, Runs | Comparison | Study | Snippets | Loads);
     match output.chart {
-        Some(kind) if is_course && kind != ChartKind::Trend => {
-            bail!(
-                "this chart cannot show results over revisions: the only supported chart is trend"
-            )
-        }
+        Some(kind) if is_course && kind != ChartKind::Trend => bail!(
+            "this chart cannot show results over revisions: the only supported chart is trend"
+        ),
         Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_trend()),
-        Some(_) if has_own_charts => {
+        Some(_) if !has_choice => {
             bail!("--chart cannot choose the charts of this report\nhint: leave out --chart")
         }
         _ => {}

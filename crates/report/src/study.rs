@@ -84,10 +84,7 @@ fn format_mean(study: &ParameterStudy, point: &StudyPoint, output: &OutputOption
 /// Returns the exponent of the last step of a line with several steps.
 fn last_exponent(study: &ParameterStudy, line: &str) -> Option<f64> {
     let mut steps = study.steps.iter().filter(|step| step.line == line);
-    if steps.clone().count() < 2 {
-        return None;
-    }
-    steps.next_back()?.exponent
+    if steps.clone().count() < 2 { None } else { steps.next_back()?.exponent }
 }
 
 /// A point with the step from the previous point.

@@ -299,11 +299,8 @@ pub fn metric_axis(
     scale: &FigureScale,
     values: impl Iterator<Item = f64>,
 ) -> plot::ChartAxis {
-    let label = format!(
-        "{} ({})",
-        name_in_unit(metric.plain_name(), &scale.symbol),
-        better_direction(metric.better)
-    );
+    let name = name_in_unit(metric.plain_name(), &scale.symbol);
+    let label = format!("{name} ({})", better_direction(metric.better));
     let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
     for value in values.filter(|value| value.is_finite()) {
         smallest = smallest.min(value);

@@ -152,11 +152,9 @@ fn relative_boxes(
         Some(box_category(category, compared, |stored: f64| (stored / reference - 1.0) * 100.0))
     };
     let categories = panel.categories.iter().filter_map(category).collect();
-    let label = format!(
-        "{}, difference from {baseline} in % ({})",
-        panel.metric.name,
-        better_direction(panel.metric.better)
-    );
+    let Metric { name, better, .. } = panel.metric;
+    let better = better_direction(*better);
+    let label = format!("{name}, difference from {baseline} in % ({better})");
     box_chart(panel, plot::ChartAxis::linear(label), categories)
 }
 

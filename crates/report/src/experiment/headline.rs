@@ -214,10 +214,8 @@ pub struct FactorGrid<'a> {
     rows: Vec<(String, Vec<Option<GridCell<'a>>>)>,
 }
 
-struct GridCell<'a> {
-    variant: &'a str,
-    center: IntervalEstimate,
-}
+/// A variant with its figure.
+type GridCell<'a> = (&'a str, IntervalEstimate);
 
 /// Returns a grid per case. Returns no grids unless all variants declare the same two factors.
 pub fn factor_grids<'a>(
@@ -267,8 +265,7 @@ fn case_grid<'a>(
             |variant: &&ExperimentVariant| has(variant, across, column) && has(variant, down, row);
         let variant = experiment.variants.iter().find(is_wanted)?.name.as_str();
         let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
-        let center = compared.side_estimate(summary).unwrap_or(summary.center);
-        Some(GridCell { variant, center })
+        Some((variant, compared.side_estimate(summary).unwrap_or(summary.center)))
     };
     let row = |name: String| {
         let cells = columns.iter().map(|column| cell(&name, column)).collect();
@@ -290,11 +287,12 @@ pub fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     let scale = &grid.scale;
     let rows = grid.rows.iter().map(|(name, grid_cells)| {
         let data = grid_cells.iter().flatten();
-        let data = data.filter_map(|cell| Some((cell.variant, json_number(cell.center.value)?)));
+        let data =
+            data.filter_map(|(variant, center)| Some((*variant, json_number(center.value)?)));
         let data: serde_json::Value = data.collect();
         let mut cells = vec![ReportCell::words(name), ReportCell::value(data)];
         cells.extend(grid_cells.iter().map(|cell| match cell {
-            Some(GridCell { variant, center }) => {
+            Some((variant, center)) => {
                 let digits = scale.rounding_place(center.value, Uncertainty::Unknown);
                 ReportCell::text(format!("{} ({variant})", scale.format_bare(center.value, digits)))
             }
@@ -318,7 +316,7 @@ pub fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
 /// Draws grouped bars, which show whether the two factors interact.
 pub fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
     let bar = |(column, cell): (&String, &Option<GridCell<'_>>)| {
-        let center = cell.as_ref()?.center;
+        let (_, center) = cell.as_ref()?;
         Some(plot::ChartBar {
             name: format!("{}: {column}", grid.across),
             value: grid.scale.to_shown(center.value),
@@ -344,29 +342,28 @@ pub fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
 pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     let mut cells: Vec<FailedCell<'_>> = Vec::new();
     for failure in found.failures.iter().filter(|failure| !failure.cause.is_skip()) {
-        let is_same = |cell: &&mut FailedCell<'_>| {
-            cell.failure.case == failure.case
-                && cell.failure.variant == failure.variant
-                && cell.failure.cause == failure.cause
+        let is_same = |(other, _): &&mut FailedCell<'_>| {
+            (&other.case, &other.variant, &other.cause)
+                == (&failure.case, &failure.variant, &failure.cause)
         };
         match cells.iter_mut().find(is_same) {
-            Some(cell) => cell.times += 1,
-            None => cells.push(FailedCell { failure, times: 1 }),
+            Some((_, times)) => *times += 1,
+            None => cells.push((failure, 1)),
         }
     }
     if cells.is_empty() {
         return None;
     }
     let columns = column_set! { cell: FailedCell<'_>;
-        label("case", "case") => cell.failure.case.as_deref().unwrap_or("all"),
-        words("variant", "variant") => cell.failure.variant.as_deref().unwrap_or("all"),
+        label("case", "case") => cell.0.case.as_deref().unwrap_or("all"),
+        words("variant", "variant") => cell.0.variant.as_deref().unwrap_or("all"),
         figure("runs", "failed") =>
-            ReportCell::from(cell.times).with_text(format_count(cell.times, "run", "runs")),
+            ReportCell::from(cell.1).with_text(format_count(cell.1, "run", "runs")),
         words("cause", "why") =>
-            ReportCell::words(cell.failure.cause.to_string()).with_emphasis(TextEmphasis::Bad),
+            ReportCell::words(cell.0.cause.to_string()).with_emphasis(TextEmphasis::Bad),
     };
     let last_line = |cell: &FailedCell<'_>| {
-        let last = cell.failure.stderr_tail.lines().last().map(str::trim);
+        let last = cell.0.stderr_tail.lines().last().map(str::trim);
         last.filter(|line| !line.is_empty()).map(|line| format!("last line of stderr: {line}"))
     };
     Some(ReportTable {
@@ -375,11 +372,8 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     })
 }
 
-/// The failures of one case and variant that have the same cause.
-struct FailedCell<'a> {
-    failure: &'a StepFailure,
-    times: usize,
-}
+/// A failure, with the number of failures of the same case and variant that have the same cause.
+type FailedCell<'a> = (&'a StepFailure, usize);
 
 /// Returns the rows of one pair of variants, labelled by what distinguishes the cases.
 fn pair_rows(comparison: &CandidateComparison) -> Vec<plot::ForestRow> {

@@ -130,7 +130,12 @@ fn add_tables(
                 ReportBlock::Note(text) => Some(text.clone()),
                 _ => None,
             }));
-            keep_data(part.data, &mut compared, document);
+            for (name, value) in part.data {
+                match value {
+                    Value::Array(items) if name == "comparisons" => compared.extend(items),
+                    value => document.attach_data(name, value),
+                }
+            }
             part.blocks
         };
         let main_blocks = report_part(main_metric, u8::from(has_several_groups));
@@ -196,16 +201,6 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
         }
     }
     part
-}
-
-/// Adds comparisons to one list, and all other data to the document.
-fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, document: &mut Document) {
-    for (name, value) in data {
-        match value {
-            Value::Array(items) if name == "comparisons" => compared.extend(items),
-            value => document.attach_data(name, value),
-        }
-    }
 }
 
 /// Builds percentile and factor tables, if the file requests them.

@@ -168,14 +168,11 @@ pub fn sort_keys() -> Vec<&'static str> {
 fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
     let quantity = loads.first()?.principal_quantity().0;
     let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
-    is_same.then(|| format!("{}:", quantity_meaning(quantity)))
-}
-
-fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
-    match quantity {
+    let meaning = match quantity {
         TimedQuantity::Response => "response time of all requests, from when each was due",
         _ => "service time of successful requests",
-    }
+    };
+    is_same.then(|| format!("{meaning}:"))
 }
 
 fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {

@@ -100,21 +100,14 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     )
 }
 
-/// A level of concurrency.
-struct LevelRow<'a> {
-    pass: &'a LevelVisits,
-    /// How the level compares with the best one. `None` if the level failed.
-    standing: Option<&'a LevelState>,
-}
+/// A level of concurrency, and how it compares with the best one unless it failed.
+type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
     let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
     let rows = levels.passes.iter().map(|pass| {
         let is_same_level = |state: &&LevelState| state.concurrency == pass.concurrency;
-        LevelRow {
-            pass,
-            standing: answer.and_then(|answer| answer.standings.iter().find(is_same_level)),
-        }
+        (pass, answer.and_then(|answer| answer.standings.iter().find(is_same_level)))
     });
     let knee = answer.map(|answer| answer.at_knee().concurrency);
     level_columns(&levels.label, knee).build_table("levels", rows)
@@ -129,28 +122,28 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
     let load = label.to_owned();
     column_set! { row: LevelRow<'a>;
         machine("load") => &load,
-        figure("concurrency", "concurrency") => row.pass.concurrency,
-        figure("visits", "visits").expendable(4) => row.pass.visits,
+        figure("concurrency", "concurrency") => row.0.concurrency,
+        figure("visits", "visits").expendable(4) => row.0.visits,
         figure("throughput", "throughput") => throughput_cell(row),
-        figure("change", "vs. best so far") => change_cell(row.standing),
+        figure("change", "vs. best so far") => change_cell(row.1),
         words("verdict", "") =>
-            standing_cell(row.standing, knee == Some(row.pass.concurrency)),
-        figure("p50_ns", "p50").expendable(2) => ReportCell::time(row.pass.p50_ns),
-        figure("p99_ns", "p99") => ReportCell::time(row.pass.p99_ns),
+            standing_cell(row.1, knee == Some(row.0.concurrency)),
+        figure("p50_ns", "p50").expendable(2) => ReportCell::time(row.0.p50_ns),
+        figure("p99_ns", "p99") => ReportCell::time(row.0.p99_ns),
         figure("effective_concurrency", "in flight").expendable(3) =>
-            ReportCell::shown_figure(row.pass.effective, |effective| format!("{effective:.1}")),
-        figure("errors", "failed") => row.pass.failed.0,
+            ReportCell::shown_figure(row.0.effective, |effective| format!("{effective:.1}")),
+        figure("errors", "failed") => row.0.failed.0,
         // A mark says that the generator may have limited the load.
         figure("generator_busy", "generator").expendable(1) => {
-            let mark = if row.pass.is_generator_bound { " !" } else { "" };
-            ReportCell::shown_figure(row.pass.busiest, |busy| format!("{}{mark}", format_share(busy)))
+            let mark = if row.0.is_generator_bound { " !" } else { "" };
+            ReportCell::shown_figure(row.0.busiest, |busy| format!("{}{mark}", format_share(busy)))
         },
     }
 }
 
-fn throughput_cell(row: &LevelRow<'_>) -> ReportCell {
-    let per_s = row.pass.throughput_per_s;
-    let text = row.standing.map(format_throughput_error);
+fn throughput_cell((pass, standing): &LevelRow<'_>) -> ReportCell {
+    let per_s = pass.throughput_per_s;
+    let text = standing.map(format_throughput_error);
     ReportCell::from(per_s).with_text(text.unwrap_or_else(|| format_rate(per_s)))
 }
 

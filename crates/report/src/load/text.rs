@@ -11,7 +11,6 @@ use crate::load::tables::{format_achieved, format_failed, format_in_flight, form
 use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, RequestsInFlight,
 };
-use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::outcomes::OutcomeCounts;
 
 /// Returns the headline: the main result of the loads in one sentence.
@@ -127,8 +126,16 @@ pub fn remark_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> Stri
         LoadRemark::Interrupted => {
             "The load was interrupted: its figures cover only the completed part.".into()
         }
-        LoadRemark::GeneratorLimited(verdict) => generator_limited_sentence(verdict),
-        LoadRemark::RateMissed(verdict) => rate_missed(verdict),
+        LoadRemark::GeneratorLimited(verdict) => format!(
+            "This machine sent late ({}), so response times are ranges up to the time since requests \
+             were due, or unknown if the range is too wide. Use --pin, or load from another host.",
+            format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)
+        ),
+        LoadRemark::RateMissed(verdict) => format!(
+            "Only {}% of the due requests were sent, and 98% are needed: the 99th percentile and \
+             above are unknown, because the other requests have no times. Lower the rate, or allow more connections (--max-connections).",
+            short_of_98(verdict.achieved)
+        ),
         LoadRemark::ConcurrencyShort => concurrency_short(&load.concurrency),
         LoadRemark::GeneratorBound => format!(
             "{} of {} of the generator had no time to spare ({} busy): the measured \
@@ -279,22 +286,6 @@ fn imbalance_sentence(load: &LoadFindings<'_>) -> String {
         "BUG IN SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
          be trusted: {}. Please report this with the JSON of the load.",
         join_texts("; ", imbalances.map(ToString::to_string))
-    )
-}
-
-fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
-    format!(
-        "This machine sent late ({}), so response times are ranges up to the time since requests \
-         were due, or unknown if the range is too wide. Use --pin, or load from another host.",
-        format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)
-    )
-}
-
-fn rate_missed(verdict: &OpenVerdict) -> String {
-    format!(
-        "Only {}% of the due requests were sent, and 98% are needed: the 99th percentile and \
-         above are unknown, because the other requests have no times. Lower the rate, or allow more connections (--max-connections).",
-        short_of_98(verdict.achieved)
     )
 }
 
