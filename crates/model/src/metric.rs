@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The direction in which a metric improves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricDirection {
     /// More is better: throughput.
@@ -18,7 +18,7 @@ pub enum MetricDirection {
 name_variants!(MetricDirection: Higher = "higher", Lower = "lower", Unknown = "unknown");
 
 /// A named quantity. Harnesses declare metrics; there is no central list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Metric {
     /// The name used by `--metric`: `throughput`, `latency_p99`.
     pub name: String,
@@ -132,6 +132,12 @@ impl IntervalEstimate {
     /// Whether the whole interval lies within `low..=high`.
     pub fn lies_within(&self, low: f64, high: f64) -> bool {
         self.low >= low && self.high <= high
+    }
+
+    /// Applies `convert` to the estimate and to each end.
+    pub fn map(&self, convert: impl Fn(f64) -> f64) -> IntervalEstimate {
+        let [value, low, high] = [self.value, self.low, self.high].map(convert);
+        IntervalEstimate { value, low, high }
     }
 }
 

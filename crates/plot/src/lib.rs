@@ -97,6 +97,11 @@ pub enum AnyChart {
 }
 
 impl AnyChart {
+    /// Returns the title.
+    pub fn title(&self) -> &str {
+        self.as_content().header().title
+    }
+
     /// Renders the chart as SVG. The output is deterministic.
     pub fn svg(&self, size: ImageSize) -> String {
         let content = self.as_content();

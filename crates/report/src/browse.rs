@@ -4,19 +4,18 @@
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
 
-use crate::columns::{ColumnSet, column_set};
-use crate::document::{Document, ReportBlock, ReportChart};
-use crate::figure::{format_count, format_moment, format_number, format_share};
-use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis};
+use crate::charts::{point_series, single_bars};
+use crate::document::{Document, ReportBlock, ReportChart, known_facts};
+use crate::figure::{format_count, format_count_or, format_moment, format_share, format_whole};
+use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis, column_set};
 use serde_json::json;
+use speedwell_analysis::FactChange;
 use speedwell_model::stored::{
     AuditEntry, SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
     StoredToken,
 };
 use speedwell_model::{NoiseCalibration, SeriesKey};
-use speedwell_plot::{
-    AnyChart, BarCategory, BarChart, ChartAxis, ChartBar, ChartPoint, PointSeries, ScatterChart,
-};
+use speedwell_plot::{AnyChart, ChartAxis, ChartPoint, ScatterChart};
 
 /// A project in the list of projects.
 #[derive(Debug, Clone, Default)]
@@ -36,15 +35,9 @@ pub struct ProjectLine {
 /// Adds the commands for first-time users.
 pub fn add_first_steps(document: &mut Document) {
     document.push_headline("no sessions yet");
-    document.push(ReportBlock::Paragraph("Sessions appear here as soon as they start.".into()));
-    document.push(ReportBlock::Command {
-        label: "measure the benchmarks of a file or folder".into(),
-        line: "speedwell run bench/".into(),
-    });
-    document.push(ReportBlock::Command {
-        label: "or a line of code".into(),
-        line: "speedwell eval python 'sum(range(1000))'".into(),
-    });
+    document.push_paragraph("Sessions appear here as soon as they start.");
+    document.push_command("measure the benchmarks of a file or folder", "speedwell run bench/");
+    document.push_command("or a line of code", "speedwell eval python 'sum(range(1000))'");
 }
 
 /// Lists the projects.
@@ -53,11 +46,10 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
     if projects.iter().all(|project| project.newest.is_none()) {
         add_first_steps(&mut document);
     } else {
-        let week: usize = projects.iter().map(sessions_of_week).sum();
         document.push_headline(format!(
             "{}, {} in the last seven days",
             format_count(projects.len(), "project", "projects"),
-            format_count(week, "session", "sessions")
+            format_count(projects.iter().map(sessions_of_week).sum(), "session", "sessions")
         ));
     }
     let columns = column_set! { project: ProjectLine;
@@ -68,13 +60,14 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         words("started_unix_ms", "started (UTC)") =>
             project.newest.as_ref().map(|newest| ReportCell::moment(newest.started_unix_ms)),
         figure("sessions", "sessions") => capped_count_cell(project.sessions),
-        figure("week", "last 7 days") => ReportCell::large_count(sessions_of_week(project)),
+        figure("week", "last 7 days") => sessions_of_week(project),
     };
     document.push_table(columns.build_table("projects", projects));
     let busy = projects.iter().filter(|line| sessions_of_week(line) > 0);
     document.push_charts(busy.map(|project| {
         let title = format!("Sessions of {} in the last seven days", project.name);
-        ReportChart::new(title, speedwell_plot::AnyChart::Bar(week_chart(project)))
+        let days = project.week.iter().map(|(day, sessions)| (day.clone(), *sessions as f64));
+        ReportChart::new(title, single_bars("Sessions by day (UTC)", "sessions", days))
     }));
     document
 }
@@ -83,22 +76,9 @@ fn sessions_of_week(project: &ProjectLine) -> usize {
     project.week.iter().map(|(_, sessions)| sessions).sum()
 }
 
-fn week_chart(project: &ProjectLine) -> BarChart {
-    let category = |(day, sessions): &(String, usize)| {
-        let (name, value) = ("sessions".into(), *sessions as f64);
-        let bars = vec![ChartBar { name, value, ..ChartBar::default() }];
-        BarCategory { label: day.clone(), bars }
-    };
-    BarChart {
-        title: "Sessions by day (UTC)".into(),
-        categories: project.week.iter().map(category).collect(),
-        ..BarChart::default()
-    }
-}
-
 /// Formats a number of sessions. `None` means that counting stopped at the limit.
 fn capped_count_cell(sessions: Option<usize>) -> ReportCell {
-    sessions.map_or_else(|| ReportCell::text("more than 1,000"), ReportCell::large_count)
+    sessions.map_or_else(|| ReportCell::text("more than 1,000"), ReportCell::from)
 }
 
 /// Lists all benchmarks by group.
@@ -117,7 +97,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     let columns = column_set! { benchmark: StoredBenchmark;
         label("benchmark", "benchmark") =>
             ReportCell::words(&benchmark.name).with_text(split_group(&benchmark.name).1),
-        figure("cases", "cases") => ReportCell::large_count(benchmark.cases),
+        figure("cases", "cases") => benchmark.cases,
         figure("sessions", "sessions") => capped_count_cell(benchmark.sessions),
         figure("newest", "newest session") => ReportCell::session(benchmark.newest),
         words("ended_unix_ms", "last measured (UTC)") =>
@@ -133,8 +113,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         }
         rows.push(columns.build_row(benchmark));
     }
-    document.push_table(columns.table_of_rows("benchmarks", rows));
-    document
+    document.with_table(columns.table_of_rows("benchmarks", rows))
 }
 
 /// Splits a benchmark's name into its group and its name in the group.
@@ -152,15 +131,14 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
         figure("runs", "runs") => runs_cell(case),
         figure("newest", "newest session") => ReportCell::session(case.newest),
     };
-    document.push_table(columns.build_table("cases", cases));
-    document
+    document.with_table(columns.build_table("cases", cases))
 }
 
 /// Builds the cell of a case's number of runs. If the case has too many sessions, only some of its
 /// runs were counted.
 fn runs_cell(case: &StoredCase) -> ReportCell {
     let more_than = if case.sessions.is_some() { "" } else { "more than " };
-    let text = format!("{more_than}{}", format_number(case.runs as f64, 0));
+    let text = format!("{more_than}{}", format_whole(case.runs));
     ReportCell::value(case.runs).with_text(text)
 }
 
@@ -170,28 +148,22 @@ pub fn list_machines(
     calibrated: &dyn Fn(&StoredMachine) -> Option<NoiseCalibration>,
 ) -> Document {
     let mut document = Document::new("machines");
-    document.push_headline(match machines.len() {
-        0 => "no machines yet".to_owned(),
-        count => format_count(count, "machine", "machines"),
-    });
+    let headline = format_count_or("no machines yet", machines.len(), "machine", "machines");
+    document.push_headline(headline);
     if machines.is_empty() {
-        document.push(ReportBlock::Paragraph(
-            "A machine is listed after its first complete session.".into(),
-        ));
+        document.push_paragraph("A machine is listed after its first complete session.");
     }
-    let lines: Vec<(&StoredMachine, Option<NoiseCalibration>)> =
-        machines.iter().map(|stored| (stored, calibrated(stored))).collect();
+    let lines = machines.iter().map(|stored| (stored, calibrated(stored)));
     let columns = column_set! { line: (&StoredMachine, Option<NoiseCalibration>);
         label("machine", "machine") => line.0.machine.title(),
         machine("number") => line.0.number,
         words("class", "processor") => line.0.machine.class.as_deref().unwrap_or_default(),
-        figure("sessions", "sessions") => ReportCell::large_count(line.0.sessions),
+        figure("sessions", "sessions") => line.0.sessions,
         words("first_unix_ms", "first (UTC)") => ReportCell::moment(line.0.first_unix_ms),
         words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.0.last_unix_ms),
         words("calibration", "calibration") => calibration_cell(line.1.as_ref()),
     };
-    document.push_table(columns.build_table("machines", &lines));
-    document
+    document.with_table(columns.build_table("machines", lines))
 }
 
 fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
@@ -224,27 +196,13 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
         ("First session", Some(format_moment(machine.first_unix_ms))),
         ("Last session", Some(format_moment(machine.last_unix_ms))),
     ];
-    let recorded = facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
-    document.push(ReportBlock::Facts(recorded.collect()));
+    document.push(ReportBlock::Facts(known_facts(facts)));
     document.attach_data(
         "machine",
         json!({"number": machine.number, "id": machine.machine.id, "name": machine.machine.name,
             "label": machine.machine.label, "class": machine.machine.class}),
     );
     document
-}
-
-/// A change in the environment of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnvironmentChange {
-    /// The first session with the new value.
-    pub session: i64,
-    /// The name of the changed property.
-    pub name: String,
-    /// The old value; empty if unknown.
-    pub before: String,
-    /// The new value.
-    pub after: String,
 }
 
 /// Draws the load that other work put on a machine, over its sessions. `figures` has a name and
@@ -254,14 +212,8 @@ pub fn chart_machine_load(figures: &[(&'static str, Vec<(i64, f64)>)]) -> Docume
     if figures.iter().all(|(_, values)| values.len() < 2) {
         return document;
     }
-    let series = figures.iter().map(|(name, values)| PointSeries {
-        name: (*name).to_owned(),
-        points: values
-            .iter()
-            .map(|(session, percent)| ChartPoint::new(*session as f64, *percent))
-            .collect(),
-        ..PointSeries::default()
-    });
+    let point = |(session, percent): &(i64, f64)| ChartPoint::new(*session as f64, *percent);
+    let series = figures.iter().map(|(name, values)| point_series(*name, values.iter().map(point)));
     let chart = ScatterChart {
         title: "Load by other work".into(),
         x: ChartAxis::linear("session"),
@@ -270,7 +222,7 @@ pub fn chart_machine_load(figures: &[(&'static str, Vec<(i64, f64)>)]) -> Docume
         ..ScatterChart::default()
     };
     document.push_heading(2, "Load by other work");
-    document.push_charts([ReportChart::new("Load by other work", AnyChart::Scatter(chart))]);
+    document.push_charts([ReportChart::from_picture(AnyChart::Scatter(chart))]);
     document
 }
 
@@ -308,24 +260,22 @@ pub fn list_noisy_series(series: &[NoisySeries]) -> Document {
     document
 }
 
-/// Lists what changed on a machine from session to session.
-pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
+/// Lists what changed on a machine from session to session, newest first. `changes` are in the
+/// order of the sessions.
+pub fn list_environment_changes(changes: &[FactChange]) -> Document {
     let mut document = Document::new("machine");
     document.push_heading(2, "What changed");
     if changes.is_empty() {
-        document.push(ReportBlock::Paragraph(
-            "No recorded change could have affected the results.".into(),
-        ));
+        document.push_paragraph("No recorded change could have affected the results.");
         return document;
     }
-    let columns = column_set! { change: EnvironmentChange;
+    let columns = column_set! { change: FactChange;
         label("session", "session") => ReportCell::session(change.session),
-        words("name", "what") => &change.name,
-        words("before", "before") => &change.before,
-        words("after", "after") => &change.after,
+        words("name", "what") => &change.difference.name,
+        words("before", "before") => &change.difference.before,
+        words("after", "after") => &change.difference.after,
     };
-    document.push_table(columns.build_table("environment_facts", changes));
-    document
+    document.with_table(columns.build_table("environment_facts", changes.iter().rev()))
 }
 
 /// Lists all calibrations, newest first.
@@ -333,16 +283,12 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
         document.push_headline("no machine has been calibrated yet");
-        document.push(ReportBlock::Paragraph(
+        document.push_paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
              machine finds a difference where there is none; at 95% confidence, about 5% \
-             of the comparisons should find one."
-                .into(),
-        ));
-        document.push(ReportBlock::Command {
-            label: "calibrate this machine".into(),
-            line: "speedwell doctor --calibrate FILE".into(),
-        });
+             of the comparisons should find one.",
+        );
+        document.push_command("calibrate this machine", "speedwell doctor --calibrate FILE");
         return document;
     }
     let unexpected =
@@ -352,12 +298,7 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
         0 => format!("{number}, all with as many false alarms as expected"),
         count => format!("{number}, {count} with too many or too few false alarms"),
     });
-    document.push_table(calibration_columns().build_table("calibrations", calibrations));
-    document
-}
-
-fn calibration_columns() -> ColumnSet<StoredCalibration> {
-    column_set! { line: StoredCalibration;
+    let columns = column_set! { line: StoredCalibration;
         label("session", "session") => ReportCell::session(line.found.session),
         words("started_unix_ms", "started (UTC)") => ReportCell::moment(line.found.started_unix_ms),
         words("host", "host") => line.host.as_deref().unwrap_or_default(),
@@ -368,7 +309,8 @@ fn calibration_columns() -> ColumnSet<StoredCalibration> {
             ReportCell::value(line.found.expected_high)
                 .with_text(format!("{} to {}", line.found.expected_low, line.found.expected_high)),
         words("result", "result") => calibration_cell(Some(&line.found)),
-    }
+    };
+    document.with_table(columns.build_table("calibrations", calibrations))
 }
 
 fn false_alarms_cell(calibration: &NoiseCalibration) -> ReportCell {
@@ -423,12 +365,12 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
         format_count(valid.count(), "valid token", "valid tokens"),
         settings.store
     ));
-    document.push(ReportBlock::Paragraph(format!(
+    document.push_paragraph(format!(
         "Speedwell {}. To manage tokens, projects and comments on pull requests, use 'speedwell \
          serve token', 'speedwell serve project' and 'speedwell serve forge' on the server's \
          machine.",
         settings.version
-    )));
+    ));
     document.push_heading(2, "Projects");
     document.append_document(list_served_projects(settings.projects));
     document.push_heading(2, "Tokens");
@@ -440,26 +382,24 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
 
 /// Lists the projects of a server.
 pub fn list_served_projects(projects: &[ServedProject]) -> Document {
-    let mut document = Document::new("projects");
     let has_forge = projects.iter().any(|project| project.forge.is_some());
     let columns = column_set! { project: ServedProject;
         label("project", "project") =>
             ReportCell::words(&project.name).with_link(format!("/{}/", project.name)),
         words("read", "read by") => if project.is_public { "everybody" } else { "tokens" },
-        figure("sessions", "sessions") => ReportCell::large_count(project.sessions),
+        figure("sessions", "sessions") => project.sessions,
         figure("bytes", "file") =>
             ReportCell::quantity(project.bytes.map(|bytes| bytes as f64), "B"),
         words("forge", "comments on") if has_forge => project.forge.as_deref().unwrap_or_default(),
     };
-    document.push_table(columns.build_table("projects", projects));
-    document
+    Document::new("projects").with_table(columns.build_table("projects", projects))
 }
 
 /// Lists the tokens of a server, without their secrets.
 pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     let mut document = Document::new("tokens");
     if tokens.is_empty() {
-        document.push(ReportBlock::Paragraph("No tokens yet.".into()));
+        document.push_paragraph("No tokens yet.");
         return document;
     }
     let columns = column_set! { token: StoredToken;
@@ -478,8 +418,7 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         words("used_unix_ms", "last used (UTC, by the hour)") =>
             token.used_unix_ms.map(|ms| ReportCell::moment(ms.max(token.created_unix_ms))),
     };
-    document.push_table(columns.build_table("tokens", tokens));
-    document
+    document.with_table(columns.build_table("tokens", tokens))
 }
 
 /// Joins names. `None` becomes "all".
@@ -499,7 +438,7 @@ fn token_state(token: &StoredToken, now_unix_ms: i64) -> &'static str {
 pub fn list_audit(lines: &[AuditEntry]) -> Document {
     let mut document = Document::new("audit");
     if lines.is_empty() {
-        document.push(ReportBlock::Paragraph("No changes yet.".into()));
+        document.push_paragraph("No changes yet.");
         return document;
     }
     let columns = column_set! { line: AuditEntry;
@@ -512,8 +451,7 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
         words("subject", "subject") => line.subject.as_ref(),
         words("result", "result") => &line.result,
     };
-    document.push_table(columns.build_table("audit", lines));
-    document
+    document.with_table(columns.build_table("audit", lines))
 }
 
 /// A pull request in the list of pull requests.
@@ -534,16 +472,13 @@ pub struct PullLine {
 /// Lists pull requests, the most recently measured first.
 pub fn list_pulls(pulls: &[PullLine]) -> Document {
     let mut document = Document::new("pulls");
-    document.push_headline(match pulls.len() {
-        0 => "no pull requests measured yet".to_owned(),
-        count => format_count(count, "pull request", "pull requests"),
-    });
+    let none = "no pull requests measured yet";
+    document.push_headline(format_count_or(none, pulls.len(), "pull request", "pull requests"));
     if pulls.is_empty() {
-        document.push(ReportBlock::Paragraph(
+        document.push_paragraph(
             "Sessions of a pull request appear here when a CI job of GitHub, GitLab, Gitea or \
-             Forgejo pushes them."
-                .into(),
-        ));
+             Forgejo pushes them.",
+        );
     }
     let columns = column_set! { pull: PullLine;
         label("pull", "pull request") =>
@@ -565,8 +500,7 @@ pub fn list_pulls(pulls: &[PullLine]) -> Document {
             ReportCell::moment(newest.started_unix_ms).with_moment(newest.started_unix_ms)
         }),
     };
-    document.push_table(columns.build_table("pulls", pulls));
-    document
+    document.with_table(columns.build_table("pulls", pulls))
 }
 
 #[cfg(test)]

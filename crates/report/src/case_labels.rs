@@ -5,6 +5,7 @@
 //! stated further up. A short name also omits the names of parameters; the short heading then lists
 //! them. Machine-readable columns contain full ids.
 
+use crate::figure::join_texts;
 use crate::table::{ReportRow, RowName, json_number};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
@@ -111,10 +112,7 @@ impl CaseLabels {
 /// are variants of one case have no common text.
 pub fn shown_case(case: &Case) -> Cow<'_, Case> {
     let Some(language) = case.snippet_language() else { return Cow::Borrowed(case) };
-    let common_name = match language {
-        SnippetLanguage::Sh => "commands",
-        _ => "code",
-    };
+    let common_name = if language == SnippetLanguage::Sh { "commands" } else { "code" };
     Cow::Owned(case.with_snippet_text(common_name))
 }
 
@@ -124,12 +122,8 @@ fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
     let is_same = |name: &str, value: &ParameterValue| {
         cases.iter().all(|case| case.value(name) == Some(value))
     };
-    first
-        .values
-        .iter()
-        .filter(|(name, value)| is_same(name, value))
-        .map(|(name, value)| (name.as_str(), value))
-        .collect()
+    let pairs = first.values.iter().filter(|(name, value)| is_same(name, value));
+    pairs.map(|(name, value)| (name.as_str(), value)).collect()
 }
 
 /// Returns the distinct elements of `items`, in order of first appearance.
@@ -157,10 +151,8 @@ fn format_caption(names: &[&str], folder: &str, shared: &[ParameterPair<'_>]) ->
 }
 
 fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
-    let mut parts = vec![name.to_owned()];
-    parts.extend(pairs.iter().map(|(name, value)| format!("{name}={value}")));
-    parts.retain(|part| !part.is_empty());
-    parts.join(" ")
+    let pairs = pairs.iter().map(|(name, value)| format!("{name}={value}"));
+    join_texts(" ", std::iter::once(name.to_owned()).chain(pairs))
 }
 
 /// Returns the names of the parameters that differ between cases.

@@ -3,15 +3,15 @@
 //!
 //! The server adds links and forms. Start at [`report_case_trend`].
 
-use crate::changes::changes_table;
+use crate::changes::{
+    SeriesChange, case_phrase, changes_table, current_value, format_figure, series_changes,
+    series_title,
+};
 use crate::charts::{TrendXAxis, draw_trend};
 use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_moment, format_share};
 use crate::output::OutputOptions;
-use crate::series_change::{
-    SeriesChange, case_phrase, current_value, format_figure, series_changes,
-};
 use crate::table::{ColumnAudience, ReportCell, ReportColumn, ReportRow, ReportTable};
 use crate::trend::{points_table, trend_notes};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -46,7 +46,7 @@ pub fn report_case_trend(
     let mut document = Document::new("trend");
     document.push_heading(1, case_title(whole, shown));
     let Some(series) = shown.series.first() else {
-        document.push(ReportBlock::Paragraph("No point has these properties.".into()));
+        document.push_paragraph("No point has these properties.");
         document.extend(others);
         return document;
     };
@@ -76,11 +76,8 @@ pub fn report_case_trend(
 /// `core/parse: 28,340 instructions, +10.0% since 83f56a7 handle escapes`.
 fn case_title(series: &SeriesTrend, history: &ProjectHistory) -> String {
     let metric = &series.key.metric;
-    let name = match &*metric.unit {
-        "" => case_phrase(series),
-        unit if *unit == *metric.name => case_phrase(series),
-        _ => format!("{}, {}", case_phrase(series), metric.name),
-    };
+    let is_named_by_unit = metric.unit.is_empty() || metric.unit == metric.name;
+    let name = if is_named_by_unit { case_phrase(series) } else { series_title(series) };
     let Some(value) = current_value(series) else { return name };
     let unit = if metric.unit.is_empty() { format!(" {}", metric.name) } else { String::new() };
     let answer = series_answer(series, history);
@@ -156,12 +153,10 @@ fn change_title(line: &SeriesChange<'_>) -> String {
 /// Says who judged a change, and when.
 fn triage_note(change: &RecordedChange) -> Option<String> {
     let who = change.triaged_by.as_deref().filter(|who| !who.is_empty())?;
-    let when = change
-        .triaged_unix_ms
-        .map(|time| format!(", {} (UTC)", format_moment(time)))
-        .unwrap_or_default();
-    (change.triage != ChangeTriage::Open)
-        .then(|| format!("Marked as {} by {who}{when}", change.triage))
+    let when = change.triaged_unix_ms.map(|time| format!(", {} (UTC)", format_moment(time)));
+    let mark = change.triage;
+    (mark != ChangeTriage::Open)
+        .then(|| format!("Marked as {mark} by {who}{}", when.unwrap_or_default()))
 }
 
 /// Returns the table of the change with these two links, for the section of a change. `table` is a

@@ -4,7 +4,7 @@
 //! Cells that several tables share have constructors here, such as [`ReportCell::share`].
 
 use crate::figure::{
-    Uncertainty, format_moment, format_number, format_quantity, format_reported_time, format_share,
+    Uncertainty, format_moment, format_quantity, format_reported_time, format_share,
     insert_separators, uncertainty_of,
 };
 use serde_json::{Number, Value};
@@ -267,8 +267,7 @@ impl ReportCell {
     /// Creates a cell with a time of a load, if it is known. For a range, programs get the upper
     /// bound: the time since the requests were due. For a withheld time, they get nothing.
     pub fn reported_time(time: Option<ReportedTime>) -> ReportCell {
-        let longest_ns = time.and_then(ReportedTime::longest_ns);
-        ReportCell::figure(longest_ns.map(|ns| ns as f64))
+        ReportCell::figure(time.and_then(ReportedTime::longest_ns).map(|ns| ns as f64))
             .with_text(time.map(format_reported_time).unwrap_or_default())
     }
 
@@ -279,11 +278,6 @@ impl ReportCell {
             let text = format_quantity(estimate.value, unit, uncertainty_of(&estimate));
             ReportCell::from(estimate.value).with_text(text)
         }))
-    }
-
-    /// Creates a cell with a count that may be large, shown with thousands separators.
-    pub fn large_count(count: usize) -> ReportCell {
-        ReportCell::value(count).with_text(format_number(count as f64, 0))
     }
 
     /// Creates a cell with a moment in milliseconds since the Unix epoch, shown as date and time.
@@ -414,18 +408,14 @@ impl Datum {
 
     /// Returns the number, if this is a number.
     pub fn as_f64(&self) -> Option<f64> {
-        match self {
-            Datum::Number(number) => number.as_f64(),
-            _ => None,
-        }
+        let Datum::Number(number) = self else { return None };
+        number.as_f64()
     }
 
     /// Returns the string, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Datum::Text(text) => Some(text),
-            _ => None,
-        }
+        let Datum::Text(text) = self else { return None };
+        Some(text)
     }
 
     /// Whether the value is an array or an object.
@@ -471,7 +461,7 @@ mod tests {
 
     #[test]
     fn all_counts_have_separators() {
-        let cells = [ReportCell::from(1_838_u64), 1_838_i64.into(), ReportCell::large_count(1_838)];
+        let cells = [ReportCell::from(1_838_u64), 1_838_i64.into(), 1_838_usize.into()];
         for cell in cells {
             assert_eq!((cell.text.as_str(), cell.value), ("1,838", Some(json!(1_838).into())));
         }

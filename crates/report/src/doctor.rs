@@ -6,15 +6,14 @@
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters_json};
-use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
     format_change, format_count, format_duration, format_interval, format_moment, format_setting,
-    format_share,
+    format_share, join_texts,
 };
 use crate::output::{OutputOptions, Verbosity};
-use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
+use crate::table::{ReportCell, ReportTable, RowName, TextEmphasis, column_set};
 use indexmap::IndexMap;
 use serde_json::json;
 use speedwell_analysis::{
@@ -52,16 +51,13 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
         label("found", "found") => &check.found,
         machine("remedy") => &check.remedy,
     };
-    let mut rows = Vec::new();
-    for check in checks {
-        rows.push(columns.build_row(check));
-        if !check.remedy.is_empty() {
-            rows.push(ReportRow::Remark(format!("→ {}", check.remedy)));
-        }
-    }
-    let mut document = Document::new("checks");
-    document.push_table(columns.table_of_rows("checks", rows));
-    document
+    let remedy = |check: &CheckLine| arrow_remark(&check.remedy);
+    Document::new("checks").with_table(columns.build_with_remarks("checks", checks, remedy))
+}
+
+/// Returns the remark with which a row tells what to do or to expect, unless it is empty.
+fn arrow_remark(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| format!("→ {text}"))
 }
 
 /// A spread below this fraction is negligible: changes of this size count as `same` by default.
@@ -78,8 +74,7 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
             () if interval.high < NEGLIGIBLE_SPREAD => "layout hardly matters",
             () => "unclear whether layout matters",
         };
-        let sentence = spread.to_sentence();
-        document.push_headline(format!("{}: {answer}. {sentence}", spread.case));
+        document.push_headline(format!("{}: {answer}. {}", spread.case, spread.to_sentence()));
     }
     let data = findings.layout.iter().map(|spread| {
         let components = &spread.components;
@@ -270,8 +265,7 @@ fn case_table(found: &CalibrationFindings) -> ReportTable {
         labelled_rows(labels.lines, |index, name| columns.build_row(&(&found.cases[index], name)));
     let metric = found.metric.iter().map(|metric| metric.name.clone());
     let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
-    let line: Vec<String> = metric.chain([runs]).collect();
-    let mut caption = vec![labels.shared, line.join(", ")];
+    let mut caption = vec![labels.shared, join_texts(", ", metric.chain([runs]))];
     caption.retain(|text| !text.is_empty());
     ReportTable { caption, ..columns.table_of_rows("calibrated_cases", rows) }
 }
@@ -297,12 +291,9 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     );
     if !found.rules.is_empty() {
         let rules = found.rules.iter();
-        let rules: Vec<String> =
-            rules.map(|(rule, part)| format!("{rule} {}", format_share(*part))).collect();
-        notes.push(format!(
-            "Fraction of these runs that --reject would discard: {}.",
-            rules.join(", ")
-        ));
+        let rules = rules.map(|(rule, part)| format!("{rule} {}", format_share(*part)));
+        let rules = join_texts(", ", rules);
+        notes.push(format!("Fraction of these runs that --reject would discard: {rules}."));
     }
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
@@ -345,7 +336,7 @@ fn calibration_data(found: &CalibrationFindings) -> serde_json::Value {
 pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     let mut document = Document::new("outbox");
     if items.is_empty() {
-        document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
+        document.push_paragraph("the outbox is empty");
     }
     let columns = column_set! { item: OutboxEntry;
         figure("number", "session") => ReportCell::session(item.session),
@@ -356,26 +347,24 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
         words("sent_unix_ms", "sent (UTC)") => item.sent_unix_ms.map(ReportCell::moment),
         words("reason", "reason").for_people() => ReportCell::text(reason_text(item)),
     };
-    document.push_table(columns.build_table("outbox", items));
-    document
+    document.with_table(columns.build_table("outbox", items))
 }
 
 fn upload_state_cell(state: UploadState) -> ReportCell {
-    let emphasis = match state {
+    ReportCell::words(state.name()).with_emphasis(match state {
         UploadState::Sent => TextEmphasis::None,
         UploadState::Waiting => TextEmphasis::Caution,
         UploadState::Refused => TextEmphasis::Bad,
-    };
-    ReportCell::words(state.name()).with_emphasis(emphasis)
+    })
 }
 
 /// Says why the last attempt failed, or why a session is not sent.
 fn reason_text(item: &OutboxEntry) -> String {
-    let is_over = ["complete", "imported"].contains(&item.ended.as_str());
-    match (&item.reason, is_over || item.state == UploadState::Sent) {
+    match (&item.reason, &*item.ended) {
         (Some(reason), _) => reason.clone(),
-        (None, true) => String::new(),
-        (None, false) => format!("{}: resume it first, or push it by its number", item.ended),
+        (None, "complete" | "imported") => String::new(),
+        _ if item.state == UploadState::Sent => String::new(),
+        (None, ended) => format!("{ended}: resume it first, or push it by its number"),
     }
 }
 
@@ -386,9 +375,9 @@ pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let waits = (waiting > 0).then(|| format_count(waiting, "session waits", "sessions wait"));
     let is_refused =
         (refused > 0).then(|| format_count(refused, "session is refused", "sessions are refused"));
-    let found: Vec<String> = waits.into_iter().chain(is_refused).collect();
+    let found = join_texts(", ", waits.into_iter().chain(is_refused));
     let remedy = if refused == 0 { "speedwell push" } else { "speedwell push --list shows why" };
-    (!found.is_empty()).then(|| CheckLine::new("outbox", "warning", found.join(", "), remedy))
+    (!found.is_empty()).then(|| CheckLine::new("outbox", "warning", found, remedy))
 }
 
 // Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
@@ -448,15 +437,9 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
             machine("effect") => knob.effect,
             machine("note") => &knob.note,
         };
-        let mut rows = Vec::new();
-        for knob in knobs {
-            rows.push(columns.build_row(knob));
-            let remark = knob_remark(knob, is_plan);
-            if has_remarks && !remark.is_empty() {
-                rows.push(ReportRow::Remark(format!("→ {remark}")));
-            }
-        }
-        ReportBlock::Table(columns.table_of_rows("knobs", rows))
+        let remark =
+            |knob: &KnobLine| arrow_remark(&knob_remark(knob, is_plan)).filter(|_| has_remarks);
+        ReportBlock::Table(columns.build_with_remarks("knobs", knobs, remark))
     };
     let mut document = Document::new("knobs");
     let full = |_: &OutputOptions, document: &mut Document| document.push(table(true));
@@ -482,9 +465,7 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
         [setting] => setting.path.clone(),
         [first, others @ ..] => format!("{} and {} more", first.path, others.len()),
     };
-    let parts = [files, knob.effect.to_owned(), knob.note.clone()];
-    let present: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    present.join("; ")
+    join_texts("; ", [&*files, knob.effect, &*knob.note])
 }
 
 /// Summarizes the values of several files, as in `powersave` or `1 × performance, 3 × powersave`.
@@ -496,8 +477,7 @@ fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
     if let (1, Some((value, _))) = (counts.len(), counts.first()) {
         return (*value).clone();
     }
-    let phrases = counts.iter().map(|(value, times)| format!("{times} × {value}"));
-    phrases.collect::<Vec<_>>().join(", ")
+    join_texts(", ", counts.iter().map(|(value, times)| format!("{times} × {value}")))
 }
 
 /// Reports the current state of a machine.
@@ -508,10 +488,10 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         return document;
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
-    let holder = &machine.holder;
-    let left = machine.left_ms.map(|left| format!(", for at most {}", format_duration(left)));
+    let TunedMachine { holder, left_ms, knobs, .. } = machine;
+    let left = left_ms.map(|left| format!(", for at most {}", format_duration(left)));
     document.push_headline(format!("{settings} changed by {holder}{}", left.unwrap_or_default()));
-    document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
+    document.push(ReportBlock::Facts(vec![("knobs".to_owned(), knobs.join(", "))]));
     let columns = column_set! { setting: SettingLine;
         identifier("path", "setting") => &setting.path,
         label("before", "before") => &setting.before,
@@ -519,10 +499,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         words("state", "state") => &setting.state,
     };
     document.push_table(columns.build_table("tuned_settings", &machine.settings));
-    document.attach_data(
-        "tuned",
-        json!({"holder": machine.holder, "left_ms": machine.left_ms, "knobs": machine.knobs}),
-    );
+    document.attach_data("tuned", json!({"holder": holder, "left_ms": left_ms, "knobs": knobs}));
     document
 }
 
@@ -531,13 +508,8 @@ pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push_headline(format!("restored: {}", format_count(done, "setting", "settings")));
     document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
-    let not_restored = others.iter().map(|setting| {
-        json!({
-            "path": setting.path, "before": setting.before, "now": setting.after,
-            "state": setting.state,
-        })
-    });
-    let not_restored: Vec<_> = not_restored.collect();
+    let setting_data = |SettingLine { path, before, after, state }: &SettingLine| json!({"path": path, "before": before, "now": after, "state": state});
+    let not_restored: Vec<_> = others.iter().map(setting_data).collect();
     document.attach_data("restored", json!({"done": done, "not_restored": not_restored}));
     document
 }

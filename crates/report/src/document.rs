@@ -144,6 +144,11 @@ impl ReportBlock {
         ReportBlock::Appendix { title: title.into(), instead: None, blocks }
     }
 
+    /// Whether this is an answer.
+    pub fn is_headline(&self) -> bool {
+        matches!(self, ReportBlock::Headline(_))
+    }
+
     /// Returns the text of a headline, a paragraph, a note or a warning.
     pub fn sentence(&self) -> Option<&str> {
         match self {
@@ -162,6 +167,11 @@ pub type Fact = (String, String);
 /// Creates a fact.
 pub fn new_fact(name: &str, value: impl Into<String>) -> Fact {
     (name.to_owned(), value.into())
+}
+
+/// Creates the facts whose value is known.
+pub fn known_facts<'n>(facts: impl IntoIterator<Item = (&'n str, Option<String>)>) -> Vec<Fact> {
+    facts.into_iter().filter_map(|(name, value)| Some(new_fact(name, value?))).collect()
 }
 
 /// Individual cases.
@@ -220,6 +230,11 @@ impl ReportChart {
     pub fn new(title: impl Into<String>, picture: speedwell_plot::AnyChart) -> ReportChart {
         ReportChart { title: title.into(), picture, shown_elsewhere: false }
     }
+
+    /// Creates a chart that has the title of its picture.
+    pub fn from_picture(picture: speedwell_plot::AnyChart) -> ReportChart {
+        ReportChart::new(picture.title().to_owned(), picture)
+    }
 }
 
 impl Document {
@@ -238,9 +253,25 @@ impl Document {
         self.push(ReportBlock::Headline(text.into()));
     }
 
+    /// Adds running text.
+    pub fn push_paragraph(&mut self, text: impl Into<String>) {
+        self.push(ReportBlock::Paragraph(text.into()));
+    }
+
+    /// Adds a shell line to copy.
+    pub fn push_command(&mut self, label: &str, line: &str) {
+        self.push(ReportBlock::Command { label: label.to_owned(), line: line.to_owned() });
+    }
+
     /// Adds a table.
     pub fn push_table(&mut self, table: ReportTable) {
         self.push(ReportBlock::Table(table));
+    }
+
+    /// Adds a table, as the last step of building a document.
+    pub fn with_table(mut self, table: ReportTable) -> Document {
+        self.push_table(table);
+        self
     }
 
     /// Adds a note.
@@ -309,13 +340,12 @@ impl Document {
 
     /// Whether a sentence gives the answer.
     pub(crate) fn has_answer(&self) -> bool {
-        self.blocks.iter().any(|block| matches!(block, ReportBlock::Headline(_)))
+        self.blocks.iter().any(ReportBlock::is_headline)
     }
 
     /// Keeps only the answer, warnings and failures.
     pub(crate) fn answer_only(mut self) -> Document {
-        let answers = self.blocks.iter().filter(|block| matches!(block, ReportBlock::Headline(_)));
-        let has_several = answers.count() > 1;
+        let has_several = self.blocks.iter().filter(|block| block.is_headline()).count() > 1;
         self.blocks.retain(|block| match block {
             ReportBlock::Headline(_) | ReportBlock::Warning(_) => true,
             // Titles tell several answers apart.
@@ -329,17 +359,20 @@ impl Document {
     /// Returns the blocks in the order for people, who read from the top: a single headline comes
     /// before the warnings.
     pub fn answer_first(&self) -> Vec<&ReportBlock> {
-        let headlines =
-            self.blocks.iter().filter(|block| matches!(block, ReportBlock::Headline(_)));
+        let headlines = self.blocks.iter().filter(|block| block.is_headline());
         let mut blocks: Vec<&ReportBlock> = self.blocks.iter().collect();
         // If a report begins with a question, the question stays above its answer.
-        let has_question =
-            matches!(self.blocks.first(), Some(ReportBlock::Heading { level: 1, .. }));
-        if headlines.count() == 1 && !has_question {
+        if headlines.count() == 1 && self.leading_question().is_none() {
             // A stable sort moves only the headline.
-            blocks.sort_by_key(|block| !matches!(block, ReportBlock::Headline(_)));
+            blocks.sort_by_key(|block| !block.is_headline());
         }
         blocks
+    }
+
+    /// Returns the question that the document answers: a leading level-1 heading.
+    pub fn leading_question(&self) -> Option<&String> {
+        let ReportBlock::Heading { level: 1, text } = self.blocks.first()? else { return None };
+        Some(text)
     }
 
     /// Returns every block. Nested blocks follow their parent. The two forms of a shortened block

@@ -3,11 +3,10 @@
 //! not valid.
 
 use crate::case_labels::distinct;
-use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
-use crate::figure::format_count;
+use crate::figure::{format_count, join_texts, unless_empty};
 use crate::output::Verbosity;
-use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, column_set};
 use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names};
@@ -61,20 +60,16 @@ fn group_failures<'a>(failures: &[&'a StepFailure]) -> Vec<FailureGroup<'a>> {
     };
     let mut groups: Vec<FailureGroup<'a>> = Vec::new();
     for failure in failures {
-        let case = failure.case.as_ref().unwrap_or(&failure.benchmark).as_str();
-        match groups.iter_mut().find(|group| is_alike(group.first, failure)) {
-            Some(group) => {
-                group.times += 1;
-                group.cases.insert(case);
-                group.variants.extend(failure.variant.as_deref());
-            }
-            None => groups.push(FailureGroup {
-                first: failure,
-                times: 1,
-                cases: BTreeSet::from([case]),
-                variants: failure.variant.as_deref().into_iter().collect(),
-            }),
+        let existing = groups.iter().position(|group| is_alike(group.first, failure));
+        let index = existing.unwrap_or(groups.len());
+        if existing.is_none() {
+            let (cases, variants) = (BTreeSet::new(), BTreeSet::new());
+            groups.push(FailureGroup { first: failure, times: 0, cases, variants });
         }
+        let group = &mut groups[index];
+        group.times += 1;
+        group.cases.insert(failure.case.as_ref().unwrap_or(&failure.benchmark));
+        group.variants.extend(failure.variant.as_deref());
     }
     groups
 }
@@ -118,12 +113,10 @@ fn failed_blocks(
 fn failure_blocks(group: &FailureGroup<'_>, verbosity: Verbosity) -> Vec<ReportBlock> {
     let failure = group.first;
     let times = if group.times > 1 { format!(" ({} times)", group.times) } else { String::new() };
-    let others = match group.cases.len() - 1 {
-        0 => String::new(),
-        others => format!(" and {}", format_count(others, "other case", "other cases")),
-    };
-    let variants: Vec<&str> = group.variants.iter().copied().collect();
-    let subject = name_subject(failure, &variants.join(", "));
+    let others = unless_empty(group.cases.len() - 1, |others| {
+        format!(" and {}", format_count(others, "other case", "other cases"))
+    });
+    let subject = name_subject(failure, &join_texts(", ", &group.variants));
     let is_one_line = failure.is_one_line() && verbosity < Verbosity::Verbose;
     let reason = if is_one_line { failure.reason_line() } else { failure.cause.to_string() };
     let line = ReportBlock::Paragraph(format!("{subject}{others}: {reason}{times}"));
@@ -160,14 +153,14 @@ fn name_subject(failure: &StepFailure, variants: &str) -> String {
 }
 
 fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
-    if skipped.is_empty() {
-        return Vec::new();
-    }
     let item = |failure: &&StepFailure| {
         let variant = failure.variant.as_deref().unwrap_or_default();
         format!("{}: {}", name_subject(failure, variant), failure.cause)
     };
     let items = distinct(skipped.iter().map(item));
+    if items.is_empty() {
+        return Vec::new();
+    }
     let number = format_count(items.len(), "benchmark", "benchmarks");
     vec![
         ReportBlock::Paragraph(format!("Not run, because they cannot run here ({number}):")),
@@ -228,30 +221,27 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     for (index, finding) in findings.iter().enumerate() {
         rows.push(columns.build_row(finding));
         rows.push(ReportRow::Remark(finding.says.clone()));
-        let next = findings.get(index + 1).map(|next| &next.remedy);
         // Consecutive findings may share a remedy. Print the remedy after the last one.
-        if next != Some(&finding.remedy) {
+        if findings.get(index + 1).map(|next| &next.remedy) != Some(&finding.remedy) {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));
         }
     }
-    document.push_table(ReportTable {
+    document.with_table(ReportTable {
         caption: vec!["validity of the figures".into()],
         ..columns.table_of_rows(VALIDITY_TABLE, rows)
-    });
-    document
+    })
 }
 
 /// Names the case and the variants of a finding, as in `hapi, green`. Several cases are counted
 /// instead, as in `3 cases, green`. A finding without cases and variants is about `everything`.
 fn finding_place(finding: &ValidityFinding) -> String {
     let cases = match finding.names.as_slice() {
-        [] => None,
-        [only] => Some(only.clone()),
-        several => Some(format!("{} cases", several.len())),
+        [] => String::new(),
+        [only] => only.clone(),
+        several => format!("{} cases", several.len()),
     };
-    let variants = Some(join_names(&finding.variants)).filter(|names| !names.is_empty());
-    let parts: Vec<String> = cases.into_iter().chain(variants).collect();
-    if parts.is_empty() { "everything".into() } else { parts.join(", ") }
+    let place = join_texts(", ", [cases, join_names(&finding.variants)]);
+    if place.is_empty() { "everything".into() } else { place }
 }
 
 #[cfg(test)]

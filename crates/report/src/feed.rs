@@ -2,10 +2,9 @@
 //!
 //! Start at [`render_feed`]. The server decides which sessions are entries, and where links lead.
 
-use crate::changes::open_change_lines;
-use crate::figure::{format_count, format_instant};
+use crate::changes::{open_change_lines, series_title};
+use crate::figure::{format_count, format_count_or, format_instant};
 use crate::format::html::escape_html;
-use crate::series_change::series_title;
 use crate::session::command_line;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;
@@ -49,9 +48,7 @@ pub fn open_change_entries(
     let entries = lines.iter().map(|line| {
         let [id, page] = addresses(line.change.number, &line.series.key.case);
         let points = line.series.trend.points.iter();
-        let measured = points
-            .filter(|point| point.revision.id == line.change.after)
-            .map(|point| point.at_unix_ms);
+        let measured = points.filter(|point| point.revision.id == line.change.after);
         FeedEntry {
             id,
             page,
@@ -62,7 +59,7 @@ pub fn open_change_entries(
                 line.size_text(false)
             ),
             summary: line.sentence(),
-            updated_unix_ms: measured.min().unwrap_or_default(),
+            updated_unix_ms: measured.map(|point| point.at_unix_ms).min().unwrap_or_default(),
         }
     });
     entries.collect()
@@ -72,10 +69,8 @@ pub fn open_change_entries(
 pub fn session_entry(session: &SessionOverview, address: String) -> FeedEntry {
     let branch = session.origin.as_ref().and_then(|origin| origin.branch.as_deref());
     let on_branch = branch.map_or_else(String::new, |branch| format!(" on '{branch}'"));
-    let problem = match session.failures {
-        0 => "the measuring process was killed".to_owned(),
-        count => format_count(count, "step failed", "steps failed"),
-    };
+    let killed = "the measuring process was killed";
+    let problem = format_count_or(killed, session.failures, "step failed", "steps failed");
     FeedEntry {
         id: address.clone(),
         page: address,
@@ -121,9 +116,8 @@ pub fn render_feed(feed: &AtomFeed) -> String {
 
 /// Formats a required time. One outside the calendar becomes the Unix epoch.
 fn format_updated(unix_ms: i64) -> String {
-    Some(format_instant(unix_ms))
-        .filter(|time| !time.is_empty())
-        .unwrap_or_else(|| format_instant(0))
+    let time = format_instant(unix_ms);
+    if time.is_empty() { format_instant(0) } else { time }
 }
 
 /// Escapes text for element content or a quoted attribute. XML forbids two more characters than

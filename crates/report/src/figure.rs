@@ -109,6 +109,11 @@ impl FigureScale {
         }
     }
 
+    /// Formats `stored` with its unit and the digits that its uncertainty supports.
+    pub fn format_rounded(&self, stored: f64, uncertainty: Uncertainty) -> String {
+        self.format_full(stored, self.rounding_place(stored, uncertainty))
+    }
+
     /// Formats an estimate with its interval, rounded at `place`: `231 ns [228, 236]`. An empty
     /// interval is omitted.
     pub fn format_estimate(&self, estimate: &IntervalEstimate, place: i32) -> String {
@@ -128,8 +133,7 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
     // Round the figure before choosing its unit, so that 999.99 µs becomes 1.00 ms.
     let shown = round_figure(scale.to_shown(stored), scale.rounding_place(stored, uncertainty));
     let rounded = shown * scale.stored_per_shown;
-    let scale = fit_scale(rounded);
-    scale.format_full(rounded, scale.rounding_place(rounded, uncertainty))
+    fit_scale(rounded).format_rounded(rounded, uncertainty)
 }
 
 /// Formats a rate of unknown uncertainty: `4,000/s`.
@@ -137,15 +141,24 @@ pub fn format_rate(per_s: f64) -> String {
     format_quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
+/// Formats a time of unknown uncertainty: `1.23 ms`.
+pub fn format_ns(ns: f64) -> String {
+    format_quantity(ns, "ns", Uncertainty::Unknown)
+}
+
+/// Formats a size of unknown uncertainty: `1.50 MiB`.
+pub fn format_bytes(bytes: f64) -> String {
+    format_quantity(bytes, "B", Uncertainty::Unknown)
+}
+
 /// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
-pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
-    let mark = if is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
+pub fn format_bounded_ns(ns: f64, is_lower_bound: bool) -> String {
+    if is_lower_bound { format!("≥ {}", format_ns(ns)) } else { format_ns(ns) }
 }
 
 /// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
 pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
-    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
+    let (low, high) = (format_ns(low_ns), format_ns(high_ns));
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
         _ => format!("{low}-{high}"),
@@ -155,7 +168,7 @@ pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
 /// Formats a time or a range of times. A withheld time becomes `unknown`.
 pub fn format_reported_time(reported: ReportedTime) -> String {
     match reported {
-        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Time(time) => format_bounded_ns(time.ns as f64, time.is_lower_bound),
         ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
         ReportedTime::Refused(_) => "unknown".to_owned(),
     }
@@ -372,6 +385,11 @@ fn is_zero(formatted: &str) -> bool {
     !formatted.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
 }
 
+/// Formats a whole number with thousands separators.
+pub fn format_whole(number: impl ToString) -> String {
+    insert_separators(&number.to_string())
+}
+
 /// Inserts thousands separators into the integer part of a number.
 pub fn insert_separators(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
@@ -405,6 +423,12 @@ pub fn better_direction(better: MetricDirection) -> &'static str {
     }
 }
 
+/// Describes a metric for the caption of a table: `time in ns, lower is better`.
+pub fn describe_metric(metric: &Metric, unit: Option<String>) -> String {
+    let name = name_in_unit(metric.plain_name(), &unit.unwrap_or_default());
+    format!("{name}, {}", better_direction(metric.better))
+}
+
 /// Returns adjectives for a good and a bad candidate: "faster" and "slower" for times and rates,
 /// "better" and "worse" for other metrics. Both are "different" if it is unknown whether higher or
 /// lower is better.
@@ -421,7 +445,35 @@ pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
 /// Formats a count with its noun: `1 case`, `1,234 cases`.
 pub fn format_count(number: usize, singular: &str, plural: &str) -> String {
     let word = if number == 1 { singular } else { plural };
-    format!("{} {word}", format_number(number as f64, 0))
+    format!("{} {word}", format_whole(number))
+}
+
+/// Formats a count with its noun, or returns `none` if there is nothing: `no change`, `2 changes`.
+pub fn format_count_or(none: &str, number: usize, singular: &str, plural: &str) -> String {
+    if number == 0 { none.to_owned() } else { format_count(number, singular, plural) }
+}
+
+/// Returns the part of a sentence that `text` makes of a number or a name; nothing for zero or an
+/// empty name.
+pub fn unless_empty<T: Default + PartialEq>(value: T, text: impl FnOnce(T) -> String) -> String {
+    if value == T::default() { String::new() } else { text(value) }
+}
+
+/// Begins a text with a capital letter.
+pub fn capitalize_first(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(characters).collect()
+}
+
+/// Joins the texts that are not empty.
+pub fn join_texts<T: AsRef<str>>(separator: &str, texts: impl IntoIterator<Item = T>) -> String {
+    let mut joined = String::new();
+    for text in texts {
+        let is_next = !joined.is_empty() && !text.as_ref().is_empty();
+        joined.extend([if is_next { separator } else { "" }, text.as_ref()]);
+    }
+    joined
 }
 
 /// Formats a duration: `820 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.

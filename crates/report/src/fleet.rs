@@ -1,10 +1,9 @@
 //! Reports the machines of a fleet and whether they are fit for measuring, and the progress of work
 //! on them. Start at [`list_fleet_machines`] and [`list_fleet_shards`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::document::Document;
 use crate::figure::format_ns;
-use crate::table::{ReportCell, ReportRow, TextEmphasis};
+use crate::table::{ReportCell, TextEmphasis, column_set};
 
 /// A machine of a fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -54,7 +53,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
         words("clock_shown", "clock").for_people() if is_checked =>
             line.fact_text(|facts| format_clock(facts.offset_ns)),
         words("speed_shown", "speed").for_people() if is_checked =>
-            line.fact_text(|facts| facts.speed_probe_ns.map(|ns| format_ns(ns as f64, false)).join(" + ")),
+            line.fact_text(|facts| facts.speed_probe_ns.map(|ns| format_ns(ns as f64)).join(" + ")),
         machine("id") if is_checked => line.fact_text(|facts| facts.id.clone()),
         machine("offset_ns") if is_checked =>
             line.known.as_ref().map(|facts| facts.offset_ns.0 as f64),
@@ -66,14 +65,10 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
             line.known.as_ref().map(|facts| facts.speed_probe_ns[1] as f64),
         machine("notes") => line.notes.join(" "),
     };
-    let mut rows = Vec::new();
-    for machine in machines {
-        rows.push(columns.build_row(machine));
-        rows.extend(machine.notes.iter().map(|remark| ReportRow::Remark(format!("→ {remark}"))));
-    }
-    let mut document = Document::new("machines");
-    document.push_table(columns.table_of_rows("machines", rows));
-    document
+    let remarks = |machine: &FleetLine| -> Vec<String> {
+        machine.notes.iter().map(|note| format!("→ {note}")).collect()
+    };
+    Document::new("machines").with_table(columns.build_with_remarks("machines", machines, remarks))
 }
 
 /// Formats the offset of a machine's clock as in `3.20 ms ahead`. An offset that does not exceed
@@ -82,9 +77,9 @@ fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     let size = offset_ns.unsigned_abs();
     let word = if offset_ns < 0 { "ahead" } else { "behind" };
     if size <= uncertainty_ns {
-        return format!("within {}", format_ns(uncertainty_ns as f64, false));
+        return format!("within {}", format_ns(uncertainty_ns as f64));
     }
-    format!("{} {word}", format_ns(size as f64, false))
+    format!("{} {word}", format_ns(size as f64))
 }
 
 // The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machines
@@ -120,7 +115,7 @@ pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
         figure("attempt", "attempt") => row.attempt,
         words("engine", "engine") => &row.said,
     };
-    list_rows("shards", columns, rows)
+    Document::new("shards").with_table(columns.build_table("shards", rows))
 }
 
 fn progress_cell(state: &str) -> ReportCell {
@@ -130,13 +125,6 @@ fn progress_cell(state: &str) -> ReportCell {
         _ => TextEmphasis::Caution,
     };
     ReportCell::words(state).with_emphasis(emphasis)
-}
-
-/// Builds a document that consists of one table. The document and the table have the same name.
-fn list_rows<T>(name: &'static str, columns: ColumnSet<T>, rows: &[T]) -> Document {
-    let mut document = Document::new(name);
-    document.push_table(columns.build_table(name, rows));
-    document
 }
 
 /// A role of an experiment, with its machine.
@@ -163,7 +151,7 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
         words("address", "address") => &row.address,
         words("engine", "engine") => &row.said,
     };
-    list_rows("roles", columns, rows)
+    Document::new("roles").with_table(columns.build_table("roles", rows))
 }
 
 /// Lists the cleaned machines. A row has a machine's name, the number of removed sessions, and
@@ -174,7 +162,7 @@ pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
         figure("sessions", "sessions") => row.1,
         figure("bytes", "bytes") => row.2,
     };
-    list_rows("cleaned", columns, rows)
+    Document::new("cleaned").with_table(columns.build_table("cleaned", rows))
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 use super::output::OutputOptions;
 use crate::ReportFormat;
 use crate::case_labels::shown_case;
+use crate::changes::{SeriesChange, series_changes, series_title};
 use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
 use crate::comparison::{machines, verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};
 use crate::figure::format_change_interval;
-use crate::series_change::{SeriesChange, series_changes, series_title};
 use crate::summary::scale_and_place;
 use crate::table::TextEmphasis;
 use indexmap::IndexMap;
@@ -70,10 +70,8 @@ pub fn trend_blocks(
         return Vec::new();
     }
     let charts = cases.iter().flat_map(|case| case.charts.clone());
-    let charts: Vec<ReportBlock> =
-        charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
-    let kind = GalleryKind::Trends;
-    let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
+    let charts: Vec<ReportBlock> = charts.map(Box::new).map(ReportBlock::Chart).collect();
+    let gallery = ReportBlock::Gallery(CaseGallery { kind: GalleryKind::Trends, cases });
     [gallery].into_iter().chain(charts).collect()
 }
 
@@ -84,7 +82,7 @@ struct GatheredCase<'a> {
     name: String,
     answers: Vec<CaseAnswer>,
     /// One chart per metric, with the runs of each variant.
-    panels: Vec<(&'a Metric, Vec<VariantLane<'a>>)>,
+    panels: IndexMap<&'a Metric, Vec<VariantLane<'a>>>,
     /// Additional charts.
     extra_charts: Vec<ReportChart>,
 }
@@ -112,19 +110,14 @@ impl<'a> GatheredCase<'a> {
     /// Adds the runs of a variant to the chart of `metric`. Does nothing if the chart already has
     /// them: the baseline is part of every comparison.
     fn add_lane(&mut self, metric: &'a Metric, lane: VariantLane<'a>) {
-        let existing = self.panels.iter().position(|(other, _)| *other == metric);
-        let index = existing.unwrap_or_else(|| {
-            self.panels.push((metric, Vec::new()));
-            self.panels.len() - 1
-        });
-        let lanes = &mut self.panels[index].1;
+        let lanes = self.panels.entry(metric).or_default();
         if lanes.iter().all(|other| other.variant != lane.variant) {
             lanes.push(lane);
         }
     }
 
     fn into_view(self, is_cross_session: bool, output: &OutputOptions) -> CaseView {
-        let chart = |(metric, lanes): &(&Metric, Vec<VariantLane<'_>>)| {
+        let chart = |(metric, lanes): (&&Metric, &Vec<VariantLane<'_>>)| {
             draw_every_run(metric, lanes, is_cross_session, output.unit)
         };
         CaseView {

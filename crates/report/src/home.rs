@@ -3,15 +3,17 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_home`]. `series_list.rs` lists the series.
 
-use crate::changes::OpenChanges;
-use crate::columns::{ColumnSet, column_set};
+use crate::changes::{OpenChanges, series_changes};
 use crate::document::Document;
-use crate::figure::{DAY_MS, format_about, format_age, format_count};
+use crate::figure::{
+    DAY_MS, format_about, format_age, format_count, format_count_or, join_texts, unless_empty,
+};
 use crate::live::remaining_time;
-use crate::series_change::series_changes;
 use crate::series_list::{branch_title, list_series};
-use crate::session_list::SessionResult;
-use crate::table::{Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis};
+use crate::session_list::{ResultLine, SessionResult};
+use crate::table::{
+    Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set,
+};
 use serde_json::json;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::schedule::SilentSchedule;
@@ -89,12 +91,15 @@ pub fn report_home(state: &HomeState<'_>) -> Document {
     let day_start = state.now_unix_ms - DAY_MS;
     let recent: Vec<&SessionArrival> =
         state.arrivals.iter().take_while(|each| each.started_unix_ms >= day_start).collect();
-    let failed: Vec<&SessionArrival> = (recent.iter().copied())
-        .filter(|each| has_failed(each) || state.killed.contains(&each.number))
-        .collect();
+    // A session that runs, or that a user resumes, is not counted before its end.
+    let has_failed = |each: &&SessionArrival| {
+        let is_cut_short = each.state == SessionState::Interrupted;
+        each.failures > 0 || is_cut_short || state.killed.contains(&each.number)
+    };
+    let failed: Vec<&SessionArrival> = recent.iter().copied().filter(has_failed).collect();
     document.push_headline(home_headline(state, failed.len()));
     if !state.running.is_empty() {
-        document.push_table(running_columns().build_table("running", state.running));
+        document.push_table(running_table(state.running));
     }
     if let Some(table) = compact_changes(state) {
         document.push_heading(2, "Open changes");
@@ -112,12 +117,6 @@ pub fn report_home(state: &HomeState<'_>) -> Document {
     document
 }
 
-/// Whether a session ended without all its results. One that runs, or that a user resumes, is not
-/// counted before its end.
-fn has_failed(session: &SessionArrival) -> bool {
-    session.failures > 0 || session.state == SessionState::Interrupted
-}
-
 /// Returns the newest sessions that are single measurements, which no series continues.
 pub fn one_off_sessions(arrivals: &[SessionArrival], now_unix_ms: i64) -> Vec<i64> {
     let is_one_off = |session: &&SessionArrival| {
@@ -127,18 +126,13 @@ pub fn one_off_sessions(arrivals: &[SessionArrival], now_unix_ms: i64) -> Vec<i6
     arrivals.iter().filter(is_one_off).take(MAX_LISTED).map(|session| session.number).collect()
 }
 
-/// A one-off session with its result, if it is known.
-type OneOffLine<'a> = (&'a SessionOverview, Option<&'a SessionResult>);
-
 fn one_off_table(state: &HomeState<'_>) -> ReportTable {
-    let sessions = state.one_off.iter();
-    let lines: Vec<OneOffLine<'_>> =
-        sessions.map(|session| (session, state.results.get(&session.number))).collect();
-    let columns = column_set! { line: OneOffLine<'_>;
+    let lines = state.one_off.iter().map(|session| (session, state.results.get(&session.number)));
+    let columns = column_set! { line: ResultLine<'_>;
         figure("number", "session") => ReportCell::session(line.0.number),
         words("command", "result") => result_cell(line.0, line.1),
     };
-    columns.build_table("one_off", &lines)
+    columns.build_table("one_off", lines)
 }
 
 /// Builds the cell with the kind of a session, its target unless the result names it, and its
@@ -175,9 +169,8 @@ fn command_cell(command: &[String]) -> ReportCell {
 }
 
 fn shorten_command(command: &[String]) -> String {
-    let words = command_words(command).iter().map(|word| quote(word));
-    let line = words.collect::<Vec<_>>().join(" ");
-    shorten_text(&line.split_whitespace().collect::<Vec<_>>().join(" "), MAX_COMMAND_CHARS)
+    let line = join_texts(" ", command_words(command).iter().map(|word| quote(word)));
+    shorten_text(&join_texts(" ", line.split_whitespace()), MAX_COMMAND_CHARS)
 }
 
 fn shorten_text(text: &str, max_chars: usize) -> String {
@@ -189,21 +182,15 @@ fn shorten_text(text: &str, max_chars: usize) -> String {
 
 fn home_headline(state: &HomeState<'_>, failed: usize) -> String {
     let open = OpenChanges::from_history(state.history);
-    let mut parts = vec![match open.known + open.suspected {
-        0 => "no open change".to_owned(),
-        count => format_count(count, "open change", "open changes"),
-    }];
-    if failed > 0 {
-        parts.push(format!("{failed} failed"));
-    }
-    if !state.running.is_empty() {
-        parts.push(format!("● {} live", state.running.len()));
-    }
-    format!("{} / {}. {}", state.project, branch_title(state.history), parts.join(" · "))
+    let open = open.known + open.suspected;
+    let changes = format_count_or("no open change", open, "open change", "open changes");
+    let failed = unless_empty(failed, |failed| format!(" · {failed} failed"));
+    let live = unless_empty(state.running.len(), |live| format!(" · ● {live} live"));
+    format!("{} / {}. {changes}{failed}{live}", state.project, branch_title(state.history))
 }
 
-fn running_columns() -> ColumnSet<RunningSession> {
-    column_set! { session: RunningSession;
+fn running_table(running: &[RunningSession]) -> ReportTable {
+    let columns = column_set! { session: RunningSession;
         label("number", "session") => match session.number {
             Some(number) => ReportCell::session(number).with_text(format!("● @{number}")),
             None => ReportCell::text("● load"),
@@ -214,7 +201,8 @@ fn running_columns() -> ColumnSet<RunningSession> {
         machine("done") => session.done,
         machine("planned") => session.planned,
         words("watch", "").for_people() => ReportCell::text("watch"),
-    }
+    };
+    columns.build_table("running", running)
 }
 
 /// Describes progress, as in `18 of at most 64 runs, about 40 s left`.
@@ -241,25 +229,22 @@ fn progress_text(session: &RunningSession) -> String {
 
 /// Counts the sessions since yesterday, and lists the failed and missing ones.
 fn arrivals_table(state: &HomeState<'_>, recent: usize, failed: &[&SessionArrival]) -> ReportTable {
-    let row = |kind: &str, session: Option<i64>, cell: ReportCell| {
+    let row = |kind: &str, session: Option<i64>, text: String| {
+        let emphasis = if kind == "sessions" { TextEmphasis::None } else { TextEmphasis::Bad };
+        let cell = ReportCell::words(text).with_emphasis(emphasis);
         ReportRow::Cells(vec![cell, ReportCell::words(kind), ReportCell::from(session)])
     };
-    let count = ReportCell::words(format_count(recent, "session", "sessions"));
-    let mut rows = vec![row("sessions", None, count)];
+    let mut rows = vec![row("sessions", None, format_count(recent, "session", "sessions"))];
     for session in failed.iter().take(MAX_LISTED) {
-        let text = format!("@{} failed", session.number);
-        let cell = ReportCell::words(text).with_emphasis(TextEmphasis::Bad);
-        rows.push(row("failed", Some(session.number), cell));
+        rows.push(row("failed", Some(session.number), format!("@{} failed", session.number)));
     }
     if failed.len() > MAX_LISTED {
-        let text = format!("{} more failed", failed.len() - MAX_LISTED);
-        rows.push(row("failed", None, ReportCell::words(text).with_emphasis(TextEmphasis::Bad)));
+        rows.push(row("failed", None, format!("{} more failed", failed.len() - MAX_LISTED)));
     }
     for silent in state.silent {
         let name = schedule_name(silent.newest, state.machines);
         let text = format!("! {name} silent for {}", format_age(silent.silent_ms));
-        let cell = ReportCell::words(text).with_emphasis(TextEmphasis::Bad);
-        rows.push(row("silent", Some(silent.newest.number), cell));
+        rows.push(row("silent", Some(silent.newest.number), text));
     }
     ReportTable {
         columns: vec![
@@ -306,46 +291,36 @@ fn compact_changes(state: &HomeState<'_>) -> Option<ReportTable> {
         table.footnotes.push(format!("{} more", all - MAX_CHANGES));
     }
     let index_of = |key: &str| table.columns.iter().position(|column| column.key == key);
-    let [case, verdict, status, subject, after] =
-        ["case", "verdict", "state", "subject", "after"].map(&index_of);
+    let (case, verdict, status) = (index_of("case")?, index_of("verdict")?, index_of("state")?);
+    let (subject, after) = (index_of("subject")?, index_of("after")?);
     let hidden: Vec<usize> = HIDDEN_COLUMNS.into_iter().filter_map(index_of).collect();
     let since = change_times(state.history);
     for row in &mut table.rows {
         let ReportRow::Cells(cells) = row else { continue };
-        let text_at = |index: Option<usize>| {
-            let value = index.and_then(|index| cells[index].value.as_ref());
-            value.and_then(Datum::as_str).unwrap_or_default().to_owned()
+        let text_at = |index: usize| {
+            cells[index].value.as_ref().and_then(Datum::as_str).unwrap_or_default().to_owned()
         };
         let is_suspected = text_at(status) == ChangeState::Suspected.to_string();
         let revision = text_at(after);
-        if let (Some(case), Some(verdict)) = (case, verdict) {
-            let symbol = cells[verdict].text.chars().next().unwrap_or('?');
-            let symbol = if is_suspected { '?' } else { symbol };
-            cells[case].text = format!("{symbol} {}", cells[case].text);
-            cells[case].emphasis = cells[verdict].emphasis;
-        }
+        let symbol = cells[verdict].text.chars().next().filter(|_| !is_suspected).unwrap_or('?');
+        cells[case].text = format!("{symbol} {}", cells[case].text);
+        cells[case].emphasis = cells[verdict].emphasis;
         for &index in &hidden {
             cells[index].text.clear();
         }
-        if let Some(subject) = subject {
-            let text = shorten_text(&cells[subject].text, MAX_SUBJECT_CHARS);
-            let text = format!("{} {text}", short_revision(&revision));
-            cells[subject].text = text.trim_end().to_owned();
-        }
+        let text = shorten_text(&cells[subject].text, MAX_SUBJECT_CHARS);
+        let text = format!("{} {text}", short_revision(&revision));
+        cells[subject].text = text.trim_end().to_owned();
         let time = since.get(revision.as_str()).copied();
         let age = time.map(|time| format_age(state.now_unix_ms - time)).unwrap_or_default();
         cells.push(ReportCell::from(time).with_text(age));
         cells.push(ReportCell::from(state.authors.get(&revision)));
-        if let Some(case) = case {
-            cells.swap(0, case);
-        }
+        cells.swap(0, case);
     }
     table.name = "open_changes";
     table.columns.push(ReportColumn::figure("since_unix_ms", "since"));
     table.columns.push(ReportColumn::words("author", "by"));
-    if let Some(case) = case {
-        table.columns.swap(0, case);
-    }
+    table.columns.swap(0, case);
     Some(table)
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A report is a function from findings to a [`Document`], and a format renders any document
 //! (`format/`). Reports and formats are therefore independent. Most numbers in reports are
-//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, `table.rs` the tables,
-//! `cell.rs` their cells, and `columns.rs` the declaration of columns. Start with
-//! [`report_findings`], then `comparison/` and `format/text/`.
+//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, `table.rs` the tables
+//! and the declaration of their columns, and `cell.rs` their cells. Start with [`report_findings`],
+//! then `comparison/` and `format/text/`.
 
 mod browse;
 mod case_labels;
@@ -12,7 +12,6 @@ mod case_trend;
 mod cell;
 mod changes;
 mod charts;
-mod columns;
 mod comparison;
 mod doctor;
 mod document;
@@ -32,7 +31,6 @@ mod measurement_details;
 mod output;
 mod profile;
 mod revisions;
-mod series_change;
 mod series_list;
 pub mod session;
 mod session_list;
@@ -133,38 +131,23 @@ pub enum ReportSubject {
     Backfill,
 }
 
-/// Whether the subject of a report determines the charts. `--chart` is then an error.
-fn has_own_charts(measured: ReportSubject) -> bool {
-    use ReportSubject::*;
-    matches!(
-        measured,
-        Iterations
-            | SnippetSearch
-            | Warmup
-            | Bisection
-            | Confirmation
-            | Backfill
-            | LoadLevels
-            | LoadRates
-    )
-}
-
 /// Checks the output options of a report before anything is measured for it.
 ///
 /// # Errors
 /// Fails if the sort column is unknown, if the chart does not suit the subject, or if a file cannot
 /// be written.
 pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::Result<()> {
+    use ReportSubject::*;
     output::check_files(&output.files)?;
-    let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);
+    let is_course = matches!(measured, Trend | Changes);
+    // Other subjects determine the charts.
+    let has_choice = is_course || matches!(measured, Runs | Comparison | Study | Snippets | Loads);
     match output.chart {
-        Some(kind) if is_course && kind != ChartKind::Trend => {
-            bail!(
-                "this chart cannot show results over revisions: the only supported chart is trend"
-            )
-        }
+        Some(kind) if is_course && kind != ChartKind::Trend => bail!(
+            "this chart cannot show results over revisions: the only supported chart is trend"
+        ),
         Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_trend()),
-        Some(_) if has_own_charts(measured) => {
+        Some(_) if !has_choice => {
             bail!("--chart cannot choose the charts of this report\nhint: leave out --chart")
         }
         _ => {}
@@ -174,28 +157,25 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
 
 /// Returns the keys by which the tables of a report can be sorted.
 fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
+    use ReportSubject::*;
     let compared = comparison::sort_keys;
     let summarized = || summary::summary_columns("", Verbosity::Normal).sort_keys();
     let changed = || changes::change_columns().sort_keys();
     match measured {
-        ReportSubject::Runs => summarized(),
-        ReportSubject::Comparison => [compared(), summarized()].concat(),
-        ReportSubject::Study => study::point_columns("x").sort_keys(),
-        ReportSubject::Snippets => {
-            [snippet::snippet_columns(true, true, None).sort_keys(), compared()].concat()
-        }
-        ReportSubject::Iterations => warmup::iterations_columns("n").sort_keys(),
-        ReportSubject::SnippetSearch => snippet::level_columns().sort_keys(),
-        ReportSubject::Warmup => [warmup::sort_keys(), compared()].concat(),
-        ReportSubject::Bisection => revisions::bisect_sort_keys(),
-        ReportSubject::Confirmation => {
-            [revisions::confirm_columns().sort_keys(), compared()].concat()
-        }
-        ReportSubject::Trend => [trend::sort_keys(), changed()].concat(),
-        ReportSubject::Changes => changed(),
-        ReportSubject::Loads => load::sort_keys(),
-        ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
-        ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
-        ReportSubject::Backfill => revisions::backfill_columns().sort_keys(),
+        Runs => summarized(),
+        Comparison => [compared(), summarized()].concat(),
+        Study => study::point_columns("x").sort_keys(),
+        Snippets => [snippet::snippet_columns(true, true, None).sort_keys(), compared()].concat(),
+        Iterations => warmup::iterations_columns("n").sort_keys(),
+        SnippetSearch => snippet::level_columns().sort_keys(),
+        Warmup => [warmup::sort_keys(), compared()].concat(),
+        Bisection => revisions::bisect_sort_keys(),
+        Confirmation => [revisions::confirm_columns().sort_keys(), compared()].concat(),
+        Trend => [trend::sort_keys(), changed()].concat(),
+        Changes => changed(),
+        Loads => load::sort_keys(),
+        LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
+        LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
+        Backfill => revisions::backfill_columns().sort_keys(),
     }
 }

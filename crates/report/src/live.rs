@@ -4,24 +4,23 @@
 //! This module chooses the wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
-use crate::columns::column_set;
+use crate::charts::{point_series, single_bars};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
-    Uncertainty, format_about, format_count, format_duration, format_number, format_quantity,
-    format_rate, format_share, name_in_unit, uncertainty_of,
+    Uncertainty, format_about, format_bytes, format_count, format_duration, format_ns,
+    format_number, format_quantity, format_rate, format_share, format_whole, name_in_unit,
+    uncertainty_of, unless_empty,
 };
 use crate::format::ReportFormat;
 use crate::format::html::PageProgress;
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ReportCell, ReportTable, column_set};
 use crate::unit::FigureScale;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use speedwell_analysis::{BlockEstimate, SeriesProgress};
 use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_model::{ActivitySnapshot, IntervalEstimate, SnippetTiming};
-use speedwell_plot::{
-    AnyChart, BarCategory, BarChart, ChartAxis, ChartBar, ChartPoint, LineChart, PointSeries,
-};
+use speedwell_plot::{AnyChart, ChartAxis, ChartPoint, LineChart};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -105,13 +104,12 @@ impl LiveState {
             return format!("measuring: {} done", format_count(self.done, "run", "runs"));
         }
         let share = format_percent(self.done as f64 / self.planned as f64);
-        let time_left = self
-            .remaining_time()
-            .map_or_else(String::new, |time| format!(", about {} left", format_about(time)));
+        let left = self.remaining_time().map(|time| format!(", about {} left", format_about(time)));
         format!(
-            "measuring: {} of {} done ({share}){time_left}",
+            "measuring: {} of {} done ({share}){}",
             self.done,
-            format_count(self.planned, "run", "runs")
+            format_count(self.planned, "run", "runs"),
+            left.unwrap_or_default()
         )
     }
 }
@@ -141,12 +139,6 @@ fn last_interval(series: &SeriesProgress) -> Option<IntervalEstimate> {
     last_estimate(series).filter(|estimate| estimate.low < estimate.high)
 }
 
-fn median_cell(series: &SeriesProgress) -> Option<ReportCell> {
-    let estimate = last_estimate(series)?;
-    let text = format_quantity(estimate.value, &series.metric.unit, uncertainty_of(&estimate));
-    Some(ReportCell::figure(Some(estimate.value)).with_text(text))
-}
-
 fn interval_cell(series: &SeriesProgress) -> Option<ReportCell> {
     let estimate = last_interval(series)?;
     let [low, high] = [estimate.low, estimate.high]
@@ -161,7 +153,8 @@ fn estimates_table(series: &[SeriesProgress]) -> ReportTable {
         words("variant", "variant") => &series.variant,
         words("metric", "metric") => &series.metric.name,
         machine("unit") => &series.metric.unit,
-        figure("median", "median so far") => median_cell(series),
+        figure("median", "median so far") =>
+            ReportCell::estimate(last_estimate(series), &series.metric.unit),
         figure("interval_shown", "95% interval").for_people() => interval_cell(series),
         machine("median_low") => last_interval(series).map(|estimate| estimate.low),
         machine("median_high") => last_interval(series).map(|estimate| estimate.high),
@@ -172,39 +165,28 @@ fn estimates_table(series: &[SeriesProgress]) -> ReportTable {
 
 /// Draws how the estimates of the first cases developed over the completed blocks.
 fn estimate_charts(series: &[SeriesProgress]) -> impl Iterator<Item = ReportChart> {
-    let by_case = series.chunk_by(|one, next| one.case == next.case);
-    by_case.take(MAX_CHARTS).map(|variants| {
+    series.chunk_by(|one, next| one.case == next.case).take(MAX_CHARTS).map(|variants| {
         let metric = &variants[0].metric;
-        let values: Vec<f64> = variants
-            .iter()
-            .flat_map(|one| &one.estimates)
-            .map(|estimate| estimate.median.value)
-            .collect();
+        let estimates = variants.iter().flat_map(|one| &one.estimates);
+        let values: Vec<f64> = estimates.map(|estimate| estimate.median.value).collect();
         let scale = FigureScale::fit_scale(&metric.unit, &values, None);
         let point = |estimate: &BlockEstimate| {
-            let IntervalEstimate { value, low, high } = estimate.median;
-            let [value, low, high] = [value, low, high].map(|figure| scale.to_shown(figure));
-            let x = estimate.blocks as f64;
-            if low < high {
-                ChartPoint::with_interval(x, value, low, high)
-            } else {
-                ChartPoint::new(x, value)
+            let IntervalEstimate { value, low, high } =
+                estimate.median.map(|figure| scale.to_shown(figure));
+            match estimate.blocks as f64 {
+                x if low < high => ChartPoint::with_interval(x, value, low, high),
+                x => ChartPoint::new(x, value),
             }
         };
-        let lines = variants.iter().map(|one| PointSeries {
-            name: one.variant.clone(),
-            points: one.estimates.iter().map(point).collect(),
-            ..PointSeries::default()
-        });
-        let title = variants[0].case.clone();
-        let chart = LineChart {
-            title: title.clone(),
+        let line =
+            |one: &SeriesProgress| point_series(&one.variant, one.estimates.iter().map(point));
+        ReportChart::from_picture(AnyChart::Line(LineChart {
+            title: variants[0].case.clone(),
             x: ChartAxis::linear("completed blocks"),
             y: ChartAxis::linear(name_in_unit(&metric.name, &scale.symbol)),
-            series: lines.collect(),
+            series: variants.iter().map(line).collect(),
             ..LineChart::default()
-        };
-        ReportChart::new(title, AnyChart::Line(chart))
+        }))
     })
 }
 
@@ -212,15 +194,14 @@ fn estimate_charts(series: &[SeriesProgress]) -> impl Iterator<Item = ReportChar
 pub fn report_live(state: &LiveState) -> Document {
     let mut document = Document::new("live");
     document.push_headline(state.live_headline());
-    let limit = match state.timeout_ms {
-        0 => String::new(),
-        limit => format!("; a run is stopped after {}", format_duration(limit)),
-    };
-    document.push(ReportBlock::Paragraph(format!(
+    let limit = unless_empty(state.timeout_ms, |limit| {
+        format!("; a run is stopped after {}", format_duration(limit))
+    });
+    document.push_paragraph(format!(
         "Started {} ago. The last run ended {} ago{limit}.",
         format_duration(state.elapsed_since(state.started_unix_ms)),
         format_duration(state.elapsed_since(state.last_sign_unix_ms))
-    )));
+    ));
     let columns = column_set! { case: LiveCase;
         label("case", "case") => &case.id,
         figure("runs", "runs so far") => case.runs,
@@ -253,14 +234,12 @@ pub fn load_progress(loads: &[LiveLoad]) -> Option<PageProgress> {
     let [load] = loads else { return None };
     let progress = &load.progress;
     let share = load_share(progress)?;
-    let ends_unix_ms = progress
-        .planned_ms
-        .map(|planned| load.at_unix_ms + planned.saturating_sub(progress.elapsed_ms) as i64);
+    let end = |planned: u64| load.at_unix_ms + planned.saturating_sub(progress.elapsed_ms) as i64;
     Some(PageProgress {
         share: Some(share),
         label: "Progress of the load".into(),
         title: format!("{} – load", format_percent(share)),
-        ends_unix_ms,
+        ends_unix_ms: progress.planned_ms.map(end),
     })
 }
 
@@ -286,12 +265,8 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         document.push_headline(load_headline(progress));
         let [begun, at] = [load.begun_unix_ms, load.at_unix_ms]
             .map(|unix_ms| format_duration(now_unix_ms.saturating_sub(unix_ms).max(0) as u64));
-        let times = format!("Started {begun} ago; last update {at} ago.");
-        document.push(ReportBlock::Paragraph(times));
-        let format_time = |ns: Option<u64>| match ns {
-            Some(ns) => format_quantity(ns as f64, "ns", Uncertainty::Unknown),
-            None => "-".to_owned(),
-        };
+        document.push_paragraph(format!("Started {begun} ago; last update {at} ago."));
+        let format_time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format_ns(ns as f64));
         document.push(ReportBlock::Facts(vec![
             ("Requests".into(), format_count(progress.attempted as usize, "request", "requests")),
             ("Errors".into(), format_count(progress.errors as usize, "error", "errors")),
@@ -299,28 +274,16 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             ("p99 of the last responses".into(), format_time(progress.p99_ns)),
         ]));
         if progress.rates.len() > 1 {
-            let rates = progress.rates.iter().enumerate();
-            let bars = rates.map(|(index, rate)| BarCategory {
-                label: format!("{}", progress.rates.len() - index),
-                bars: vec![ChartBar {
-                    name: "successful requests a second".into(),
-                    value: *rate,
-                    ..ChartBar::default()
-                }],
-            });
-            let chart = BarChart {
-                title: "Successful requests a second, by seconds ago".into(),
-                categories: bars.collect(),
-                ..BarChart::default()
-            };
-            document.push_charts([ReportChart::new(
-                "Successful requests a second".to_owned(),
-                AnyChart::Bar(chart),
-            )]);
+            let rates = (1..=progress.rates.len()).rev().zip(&progress.rates);
+            let chart = single_bars(
+                "Successful requests a second, by seconds ago",
+                "successful requests a second",
+                rates.map(|(ago, rate)| (ago.to_string(), *rate)),
+            );
+            document.push_charts([ReportChart::new("Successful requests a second", chart)]);
         }
     }
-    document
-        .attach_data("loads", json!(loads.iter().map(|load| &load.progress).collect::<Vec<_>>()));
+    document.attach_data("loads", loads.iter().map(|load| json!(load.progress)).collect());
     document
 }
 
@@ -346,7 +309,7 @@ fn load_headline(progress: &LoadProgress) -> String {
         }
         (_, Some(planned)) if planned > 0 => format!(
             "{} of {} ({})",
-            format_number(progress.attempted as f64, 0),
+            format_whole(progress.attempted),
             format_count(planned as usize, "request", "requests"),
             format_share(progress.attempted as f64 / planned as f64)
         ),
@@ -436,20 +399,12 @@ impl WatchLines {
         {
             let alone = self.snippets.len() == 1;
             let header = if alone { "rate".to_owned() } else { shorten_snippet(name) };
-            figures.push(WatchFigure {
-                key: format!("code{index}_per_s"),
-                header,
-                value: json!(per_s),
-                formatted: format_rate(*per_s),
-            });
+            let key = format!("code{index}_per_s");
+            let formatted = format_rate(*per_s);
+            figures.push(WatchFigure { key, header, value: json!(per_s), formatted });
             if alone {
                 let time_ns = f64::from(*workers) / per_s * 1e9;
-                figures.push(WatchFigure {
-                    key: "time_ns".into(),
-                    header: "time".into(),
-                    value: json!(time_ns),
-                    formatted: format_quantity(time_ns, "ns", Uncertainty::Unknown),
-                });
+                figures.push(watch_figure(("time_ns", "time"), Some(time_ns), format_ns));
             }
         }
         figures.extend(self.gauges.iter().map(|(name, unit)| gauge_figure(name, unit, line)));
@@ -479,36 +434,36 @@ fn gauge_figure(name: &str, unit: &str, line: &WatchLine) -> WatchFigure {
     let (key, header) = (name.to_owned(), name.replace('_', " "));
     let formatted = match (number, unit) {
         (None, _) => text.cloned().unwrap_or_default(),
-        (Some(value), "count" | "") => {
-            FigureScale::fit_scale("", &[value], None).format_full(value, 0)
-        }
+        (Some(value), "count" | "") => format_number(value, 0),
         (Some(value), "percent") => format!("{value:.1}%"),
-        (Some(value), "bytes" | "B") => format_quantity(value, "B", Uncertainty::Unknown),
+        (Some(value), "bytes" | "B") => format_bytes(value),
         (Some(value), unit) => format_quantity(value, unit, Uncertainty::Unknown),
     };
     WatchFigure { key, header, value: json!(number), formatted }
 }
 
-fn machine_figures(snapshot: &ActivitySnapshot) -> Vec<WatchFigure> {
-    let figure =
-        |key: &str, header: &str, value: Option<f64>, format: fn(f64) -> String| WatchFigure {
-            key: key.to_owned(),
-            header: header.to_owned(),
-            value: json!(value),
-            formatted: value.map(format).unwrap_or_default(),
-        };
+/// Creates a figure that may be unknown.
+fn watch_figure(
+    (key, header): (&str, &str),
+    value: Option<f64>,
+    format: fn(f64) -> String,
+) -> WatchFigure {
+    let (key, header, formatted) =
+        (key.to_owned(), header.to_owned(), value.map(format).unwrap_or_default());
+    WatchFigure { key, header, value: json!(value), formatted }
+}
+
+fn machine_figures(snapshot: &ActivitySnapshot) -> [WatchFigure; 6] {
     let bytes = snapshot.rss_bytes.map(|bytes| bytes as f64);
-    let format_count =
-        |value: f64| FigureScale::fit_scale("", &[value], None).format_full(value, 0);
-    vec![
-        figure("cpus", "cpus", snapshot.cpus, |cpus| format!("{cpus:.2}")),
-        figure("rss_bytes", "rss", bytes, |bytes| {
-            format_quantity(bytes, "B", Uncertainty::Unknown)
-        }),
-        figure("voluntary_switches_per_s", "waits/s", snapshot.voluntary_per_s, format_count),
-        figure("involuntary_switches_per_s", "forced/s", snapshot.involuntary_per_s, format_count),
-        figure("steal", "steal", snapshot.steal, format_share),
-        figure("cpu_pressure", "pressure", snapshot.pressure, format_share),
+    let ActivitySnapshot { voluntary_per_s, involuntary_per_s, .. } = snapshot;
+    let format_whole = |value| format_number(value, 0);
+    [
+        watch_figure(("cpus", "cpus"), snapshot.cpus, |cpus| format!("{cpus:.2}")),
+        watch_figure(("rss_bytes", "rss"), bytes, format_bytes),
+        watch_figure(("voluntary_switches_per_s", "waits/s"), *voluntary_per_s, format_whole),
+        watch_figure(("involuntary_switches_per_s", "forced/s"), *involuntary_per_s, format_whole),
+        watch_figure(("steal", "steal"), snapshot.steal, format_share),
+        watch_figure(("cpu_pressure", "pressure"), snapshot.pressure, format_share),
     ]
 }
 

@@ -8,24 +8,8 @@ use crate::document::ReportBlock;
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable};
 
 /// Keys of the columns of a table. Further columns are left out.
-const COLUMN_KEYS: [&str; 16] = [
-    "column_1",
-    "column_2",
-    "column_3",
-    "column_4",
-    "column_5",
-    "column_6",
-    "column_7",
-    "column_8",
-    "column_9",
-    "column_10",
-    "column_11",
-    "column_12",
-    "column_13",
-    "column_14",
-    "column_15",
-    "column_16",
-];
+const COLUMN_KEYS: &str = "column_1 column_2 column_3 column_4 column_5 column_6 column_7 column_8 \
+    column_9 column_10 column_11 column_12 column_13 column_14 column_15 column_16";
 
 /// Maximum depth of nested details.
 const MAX_DEPTH: usize = 8;
@@ -38,8 +22,7 @@ pub fn markdown_blocks(text: &str) -> Vec<ReportBlock> {
 
 /// Returns the answer of a comment: its first sentence in bold. Empty if there is none.
 pub fn markdown_answer(text: &str) -> String {
-    let bold = text.lines().find(|line| line.len() > 4 && is_bold(line));
-    bold.map(plain_text).unwrap_or_default()
+    text.lines().find(|line| line.len() > 4 && is_bold(line)).map(plain_text).unwrap_or_default()
 }
 
 fn is_bold(line: &str) -> bool {
@@ -89,8 +72,7 @@ fn add_line(blocks: &mut Vec<ReportBlock>, markdown: &str) {
         return;
     }
     if let Some(warning) = line.strip_prefix("> ") {
-        let text = plain_text(warning.trim_start_matches("- "));
-        blocks.push(ReportBlock::Warning(text));
+        blocks.push(ReportBlock::Warning(plain_text(warning.trim_start_matches("- "))));
     } else if let Some(item) = line.strip_prefix("- ") {
         match blocks.last_mut() {
             Some(ReportBlock::List(items)) => items.push(plain_text(item)),
@@ -145,18 +127,16 @@ fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String], continues_table: boo
         cell.contains("---") && cell.chars().all(|character| ":-".contains(character))
     };
     if !continues_table {
-        let header = |(key, cell): (&&'static str, &String)| {
-            ReportColumn::new(key, plain_text(cell), ColumnKind::Words).for_people()
+        let header = |(key, cell): (&'static str, &String)| {
+            ReportColumn::words(key, plain_text(cell)).for_people()
         };
         blocks.push(ReportBlock::Table(ReportTable {
-            columns: COLUMN_KEYS.iter().zip(cells).map(header).collect(),
+            columns: COLUMN_KEYS.split(' ').zip(cells).map(header).collect(),
             ..ReportTable::new("comment")
         }));
         return;
     }
-    let Some(ReportBlock::Table(table)) = blocks.last_mut() else {
-        return;
-    };
+    let Some(ReportBlock::Table(table)) = blocks.last_mut() else { return };
     if table.rows.is_empty() && cells.iter().all(is_alignment) {
         for (column, cell) in table.columns.iter_mut().zip(cells) {
             let is_figure = !cell.starts_with(':');

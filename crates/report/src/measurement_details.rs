@@ -3,9 +3,12 @@
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
-use crate::document::{Document, Fact, LinkedText, ReportBlock, SessionLine, new_fact};
+use crate::document::{
+    Document, Fact, LinkedText, ReportBlock, SessionLine, known_facts, new_fact,
+};
 use crate::figure::{
-    Uncertainty, format_count, format_moment, format_number, format_quantity, format_setting,
+    format_bytes, format_count, format_count_or, format_moment, format_setting, format_whole,
+    join_texts, unless_empty,
 };
 use serde_json::{Value, json};
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, snippet};
@@ -45,7 +48,7 @@ pub(crate) fn report_measurement_details_of(
     for (name, session, _) in sources {
         let of_session = name.map(|name| format!(" of {name}")).unwrap_or_default();
         let choice = session.design.describe_order_choice();
-        document.extend(choice.map(|text| ReportBlock::Note(format!("order{of_session}: {text}"))));
+        document.push_notes(choice.map(|text| format!("order{of_session}: {text}")));
         let worktrees = session.variants.iter().filter_map(|variant| variant.worktree.as_ref());
         document
             .push_notes(worktrees.filter_map(|worktree| describe_changes(worktree, &of_session)));
@@ -53,9 +56,8 @@ pub(crate) fn report_measurement_details_of(
     let analysis = findings.comparisons.first().map(|c| comparison_facts(c, findings));
     let mut blocks: Vec<ReportBlock> = analysis.into_iter().map(ReportBlock::Facts).collect();
     for (name, session, runs) in sources {
-        if let Some(name) = name {
-            blocks.push(ReportBlock::Heading { level: 3, text: (*name).to_owned() });
-        }
+        let heading = |name: &str| ReportBlock::Heading { level: 3, text: name.to_owned() };
+        blocks.extend(name.map(heading));
         blocks.push(ReportBlock::Facts(session_facts(session, *runs)));
     }
     document.push(ReportBlock::appendix("How it was measured", blocks));
@@ -73,10 +75,8 @@ fn describe_changes(worktree: &VariantWorktree, of_session: &str) -> Option<Stri
     if changes.is_none() && commits.is_none() {
         return None;
     }
-    let files = match changes.map_or(0, |changes| changes.files) {
-        0 => "no files".to_owned(),
-        files => format_count(files, "file", "files"),
-    };
+    let files = changes.map_or(0, |changes| changes.files);
+    let files = format_count_or("no files", files, "file", "files");
     let included = commits.map(|commits| {
         let count = format_count(commits.count, "commit", "commits");
         format!(", includes {count} since {}", commits.revision)
@@ -88,11 +88,8 @@ fn describe_changes(worktree: &VariantWorktree, of_session: &str) -> Option<Stri
 fn session_line(name: Option<&str>, session: &Session) -> SessionLine {
     let origin = session.origin.as_ref();
     let revision = origin.map(|origin| {
-        let subject = origin
-            .subject
-            .as_ref()
-            .filter(|subject| !subject.is_empty())
-            .map_or_else(String::new, |subject| format!(" \"{subject}\""));
+        let subject = origin.subject.as_deref().unwrap_or_default();
+        let subject = unless_empty(subject, |subject| format!(" \"{subject}\""));
         let changes = if origin.dirty.is_some() { " + changes" } else { "" };
         format!("{}{subject}{changes}", origin.short())
     });
@@ -135,8 +132,7 @@ fn measured_text(session: &Session) -> String {
 /// Describes how the results were computed. All comparisons of a report use the same method, so one
 /// of them suffices.
 fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFindings) -> Vec<Fact> {
-    let others = findings.comparisons.iter();
-    let candidates = distinct(others.map(|other| other.candidate.as_str()));
+    let candidates = distinct(findings.comparisons.iter().map(|other| other.candidate.as_str()));
     let delta = format_setting(comparison.delta);
     vec![
         new_fact("baseline", comparison.baseline.as_str()),
@@ -150,28 +146,28 @@ fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFinding
 
 /// Describes how one session was measured.
 fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    facts.extend(session.number.map(|number| new_fact("session", format!("@{number}"))));
     let started = format_moment(session.started_unix_ms);
-    facts.push(new_fact("started", format!("{started} UTC")));
     let state = match session.state {
         SessionState::Complete => None,
         SessionState::Running => Some("still running, or killed"),
         SessionState::Interrupted => Some("interrupted; partial results are shown"),
         SessionState::Imported => Some("imported from a file"),
     };
-    facts.extend(state.map(|phrase| new_fact("state", phrase)));
-    if !session.tags.is_empty() {
-        facts.push(new_fact("tags", session.tags.join(" ")));
-    }
-    if !session.command.is_empty() {
-        facts.push(new_fact("command", shell_words::join(&session.command)));
-    }
+    let command = &session.command;
+    let mut facts = known_facts([
+        ("session", session.number.map(|number| format!("@{number}"))),
+        ("started", Some(format!("{started} UTC"))),
+        ("state", state.map(str::to_owned)),
+        ("tags", (!session.tags.is_empty()).then(|| session.tags.join(" "))),
+        ("command", (!command.is_empty()).then(|| shell_words::join(command))),
+    ]);
     facts.extend(session.variants.iter().filter_map(variant_fact));
     facts.extend(design_facts(&session.design, session.variants.len()));
-    facts.push(new_fact("runs", runs_text(session, done)));
-    let speedwell = session.environment.speedwell.as_deref();
-    facts.extend(speedwell.map(|version| new_fact("measured by", format!("Speedwell {version}"))));
+    let speedwell = session.environment.speedwell.as_ref();
+    facts.extend(known_facts([
+        ("runs", Some(runs_text(session, done))),
+        ("measured by", speedwell.map(|version| format!("Speedwell {version}"))),
+    ]));
     facts
 }
 
@@ -203,26 +199,20 @@ fn design_facts(design: &SessionDesign, variants: usize) -> Vec<Fact> {
         }
         RunOrder::Imported => "not known".into(),
     };
-    let order = new_fact("order of runs", order);
     // The plan of imported results is unknown. The session holds placeholder values.
     if design.order == RunOrder::Imported {
-        return vec![order];
+        return vec![new_fact("order of runs", order)];
     }
-    let mut facts = Vec::new();
-    facts.extend((variants > 1).then_some(order));
-    facts.push(new_fact("seed", design.seed.to_string()));
-    facts.extend(layout_text(&design.layout).map(|phrase| new_fact("layout", phrase)));
-    if let Some(counting) = &design.counting {
-        facts.push(new_fact("instructions counted by", counting.tool.as_str()));
-    }
-    if !design.reject.is_empty() {
-        facts.push(new_fact("runs rejected by", design.reject.to_string()));
-    }
-    facts.push(new_fact("stopping rule", stopping_text(&design.stopping, variants)));
-    let threshold = design.threshold.map(format_setting);
-    facts
-        .extend(threshold.map(|percentage| new_fact("threshold set before measuring", percentage)));
-    facts
+    let rejected = (!design.reject.is_empty()).then(|| design.reject.to_string());
+    known_facts([
+        ("order of runs", (variants > 1).then_some(order)),
+        ("seed", Some(design.seed.to_string())),
+        ("layout", layout_text(&design.layout)),
+        ("instructions counted by", design.counting.as_ref().map(|counting| counting.tool.clone())),
+        ("runs rejected by", rejected),
+        ("stopping rule", Some(stopping_text(&design.stopping, variants))),
+        ("threshold set before measuring", design.threshold.map(format_setting)),
+    ])
 }
 
 fn layout_text(layout: &LayoutVariation) -> Option<String> {
@@ -236,27 +226,21 @@ fn layout_text(layout: &LayoutVariation) -> Option<String> {
         (layout.stack, "a different path length in every run"),
         (layout.align, "functions aligned to 64 bytes"),
     ];
-    let phrases: Vec<&str> =
-        (parts.iter().filter(|(is_varied, _)| *is_varied)).map(|(_, phrase)| *phrase).collect();
-    (!phrases.is_empty()).then(|| phrases.join("; "))
+    let varied = parts.iter().filter(|(is_varied, _)| *is_varied);
+    Some(join_texts("; ", varied.map(|(_, phrase)| phrase))).filter(|phrases| !phrases.is_empty())
 }
 
 fn stopping_text(stopping: &StoppingDesign, variants: usize) -> String {
     match stopping {
         StoppingDesign::Fixed { runs } => {
-            let runs = format_count(*runs as usize, "run", "runs");
-            if variants > 1 {
-                format!("after {runs} of every variant")
-            } else {
-                format!("after {runs}")
-            }
+            let of_every = if variants > 1 { " of every variant" } else { "" };
+            format!("after {}{of_every}", format_count(*runs as usize, "run", "runs"))
         }
         StoppingDesign::Sequential { looks, alpha, delta } => {
-            let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
             format!(
                 "when a sequential test decides, with interim analyses at {} runs a side; error rate {} \
                  over all of them, changes within {} count as equal",
-                looks.join(", "),
+                join_texts(", ", looks.iter().map(u32::to_string)),
                 format_setting(*alpha),
                 format_setting(*delta)
             )
@@ -266,7 +250,7 @@ fn stopping_text(stopping: &StoppingDesign, variants: usize) -> String {
 
 fn runs_text(session: &Session, done: usize) -> String {
     let failed = session.failures.iter().filter(|f| !f.cause.is_skip()).count();
-    let [done, others] = [done, failed].map(|runs| format_number(runs as f64, 0));
+    let [done, others] = [done, failed].map(format_whole);
     if failed > 0 { format!("{done}, and {others} failed") } else { done }
 }
 
@@ -299,10 +283,8 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
     let mut document = Document::new("environment");
     let facts = environment_facts(environment);
     if !facts.is_empty() {
-        let title = match source {
-            Some(source) => format!("Measured on: {source}"),
-            None => "Measured on".into(),
-        };
+        let source = source.map(|source| format!(": {source}")).unwrap_or_default();
+        let title = format!("Measured on{source}");
         document.push(ReportBlock::appendix(title, vec![ReportBlock::Facts(facts)]));
     }
     // Serialization cannot fail, because the model contains no value that JSON cannot represent,
@@ -313,17 +295,15 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
 }
 
 fn environment_facts(environment: &Environment) -> Vec<Fact> {
-    let memory = environment
-        .memory_bytes
-        .map(|bytes| format_quantity(bytes as f64, "B", Uncertainty::Unknown));
+    let memory = environment.memory_bytes.map(|bytes| format_bytes(bytes as f64));
     let load = environment.load.map(|load| load.map(|average| format!("{average:.2}")).join(" "));
     let aslr = environment.aslr.map(|is_on| if is_on { "on" } else { "off" }.to_owned());
     let governors = Some(environment.governors.join(" ")).filter(|names| !names.is_empty());
     let processors = environment.cpus.map(|number| format!("{number} ×"));
-    let processor: Vec<String> = processors.into_iter().chain(environment.cpu.clone()).collect();
+    let processor = join_texts(" ", processors.into_iter().chain(environment.cpu.clone()));
     let properties = [
         ("host", environment.host.clone()),
-        ("processor", Some(processor.join(" ")).filter(|parts| !parts.is_empty())),
+        ("processor", Some(processor).filter(|parts| !parts.is_empty())),
         ("memory", memory),
         ("system", environment.kernel.clone()),
         ("frequency governor", governors),
@@ -331,10 +311,7 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
         ("load before", load),
         ("speedwell", environment.speedwell.clone()),
     ];
-    let mut facts: Vec<Fact> = properties
-        .into_iter()
-        .filter_map(|(name, value)| value.map(|value| (name.to_owned(), value)))
-        .collect();
+    let mut facts = known_facts(properties);
     facts.extend(environment.facts.iter().map(|(name, value)| named_fact(name, value)));
     facts.extend(environment.programs.iter().map(program_fact));
     facts
@@ -344,28 +321,22 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
 /// pressure before" with the value 1.25%. The prefix `now_` marks values from the beginning of the
 /// session.
 fn named_fact(name: &str, value: &str) -> Fact {
-    let (name, suffix) = match name.strip_prefix("now_") {
-        Some(name) => (name, " before"),
-        None => (name, ""),
-    };
+    let (name, suffix) = name.strip_prefix("now_").map_or((name, ""), |name| (name, " before"));
     let number: Option<f64> = value.parse().ok();
     let (name, value) = match (name.strip_suffix("_percent"), name.strip_suffix("_bytes"), number) {
         (Some(name), _, Some(_)) => (name, format!("{value}%")),
-        (_, Some(name), Some(bytes)) => (name, format_quantity(bytes, "B", Uncertainty::Unknown)),
+        (_, Some(name), Some(bytes)) => (name, format_bytes(bytes)),
         _ => (name, value.to_owned()),
     };
     (name.replace('_', " ") + suffix, value)
 }
 
 fn program_fact(program: &MeasuredProgram) -> Fact {
-    let mut parts: Vec<String> = program.version.clone().into_iter().collect();
-    parts.push(program.path.display().to_string());
-    let versions: Vec<_> =
-        program.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    if !versions.is_empty() {
-        parts.push(format!("({})", versions.join(", ")));
-    }
-    (format!("variant {}", program.variant), parts.join(" "))
+    let version = program.version.clone().unwrap_or_default();
+    let versions = program.versions.iter().map(|(name, version)| format!("{name} {version}"));
+    let versions = unless_empty(join_texts(", ", versions), |versions| format!("({versions})"));
+    let parts = [version, program.path.display().to_string(), versions];
+    (format!("variant {}", program.variant), join_texts(" ", parts))
 }
 
 #[cfg(test)]

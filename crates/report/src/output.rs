@@ -3,10 +3,11 @@
 
 use crate::charts::ChartKind;
 use crate::document::{Document, ReportBlock, ReportChart};
+use crate::figure::unless_empty;
 use crate::format::{RenderDocument, ReportFormat, TextFormat};
 use crate::table::ColumnAudience;
 use crate::unit::UnitChoice;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -55,7 +56,10 @@ pub enum Verbosity {
 impl OutputOptions {
     /// Whether any output is an HTML page.
     pub(crate) fn wants_page(&self) -> bool {
-        self.format == Some(ReportFormat::Html) || self.files.iter().any(|file| is_page(file))
+        let is_page = |file: &PathBuf| {
+            matches!(file_kind(file), Ok(OutputFileKind::Text(ReportFormat::Html)))
+        };
+        self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
     }
 
     /// Whether the user asks for a chart, or for a picture file.
@@ -230,22 +234,12 @@ fn plan_files(document: &Document, output: &OutputOptions) -> anyhow::Result<Vec
     let mut planned = Vec::new();
     for path in &output.files {
         let kind = file_kind(path)?;
-        let files = match kind {
-            OutputFileKind::Text(_) => 1,
-            OutputFileKind::Svg | OutputFileKind::Png => pictures,
-        };
-        if files == 0 {
-            bail!("cannot write '{}': there is nothing to draw", path.display());
-        }
+        let files = if matches!(kind, OutputFileKind::Text(_)) { 1 } else { pictures };
+        ensure!(files > 0, "cannot write '{}': there is nothing to draw", path.display());
         let file = |chart| PlannedFile { path: numbered_path(path, chart), kind, chart };
         planned.extend((0..files).map(file));
     }
     Ok(planned)
-}
-
-/// Whether the file would be an HTML page.
-fn is_page(path: &Path) -> bool {
-    matches!(file_kind(path), Ok(OutputFileKind::Text(ReportFormat::Html)))
 }
 
 fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
@@ -325,10 +319,9 @@ pub struct WrittenFile {
 fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<WrittenFile>> {
     let charts: Vec<&ReportChart> = document.charts().collect();
     let drawn = plan.iter().map(|file| file.chart + 1).max().unwrap_or_default();
-    let more = match charts.len().saturating_sub(drawn) {
-        0 => String::new(),
-        others => format!("; --chart all draws {others} more"),
-    };
+    let more = unless_empty(charts.len().saturating_sub(drawn), |others| {
+        format!("; --chart all draws {others} more")
+    });
     let mut written = Vec::new();
     for PlannedFile { path, kind, chart } in plan {
         let mut bytes = Vec::new();
@@ -357,11 +350,10 @@ fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<
 /// a chart is written as both SVG and PNG, the file requested first is used.
 fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for planned in plan.iter().filter(|planned| planned.path.parent() == path.parent()) {
-        let is_picture = !matches!(planned.kind, OutputFileKind::Text(_));
-        if is_picture && planned.chart == names.len() {
-            let name = planned.path.file_name().unwrap_or_default();
-            names.push(name.to_string_lossy().into_owned());
+    for PlannedFile { path: picture, kind, chart } in plan {
+        let is_picture = !matches!(kind, OutputFileKind::Text(_));
+        if is_picture && picture.parent() == path.parent() && *chart == names.len() {
+            names.push(picture.file_name().unwrap_or_default().to_string_lossy().into_owned());
         }
     }
     names

@@ -1,37 +1,29 @@
 //! Builds the reports of commands that measure revisions: `confirm`, `backfill` and `bisect`. Start
 //! at [`report_confirmation`], [`report_backfill`] or [`report_bisection`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{report_comparison, size};
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures, report_validity};
 use crate::figure::{
-    Uncertainty, format_change_interval, format_count, format_moment, format_quantity,
-    format_setting, quality_words,
+    Uncertainty, better_direction, format_change_interval, format_count, format_moment,
+    format_quantity, format_setting, join_texts, quality_words, unless_empty,
 };
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportTable, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use serde_json::json;
-use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::bisect::{
     BisectAnswer, BisectFindings, BisectOutcome, BisectedChange, ChangeConfirmation, EndsComparison,
 };
 use speedwell_analysis::confirm::{ConfirmationResult, IsMore, read_confirmations};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison};
 use speedwell_model::{
     IntervalEstimate, LineRevision, Metric, MetricDirection, Revision, StepFailure, median,
     short_revision,
 };
 
-pub(crate) struct ConfirmLine {
-    case: String,
-    metric: String,
-    outcome: Option<ConfirmationResult>,
-    /// Size of the change: `+4.8% [+4.1, +5.5]`, or `0 -> 1` for a change from zero.
-    size: String,
-    /// A word for the direction of the change, such as `slower`.
-    direction: &'static str,
-    runs: usize,
-}
+/// A case in its comparison, with the result of its confirmation.
+pub(crate) type ConfirmLine<'a> =
+    (&'a CandidateComparison, &'a CaseComparison, Option<ConfirmationResult>);
 
 /// Builds the report. `is_more` returns the suspected direction of a case's change in a metric.
 pub fn report_confirmation(
@@ -39,20 +31,7 @@ pub fn report_confirmation(
     is_more: IsMore<'_>,
     output: &OutputOptions,
 ) -> Document {
-    let lines: Vec<ConfirmLine> = read_confirmations(findings, is_more)
-        .into_iter()
-        .map(|(comparison, row, outcome)| ConfirmLine {
-            case: row.case.id(),
-            metric: comparison.metric.name.clone(),
-            direction: direction_word(
-                &comparison.metric,
-                outcome.is_some_and(|outcome| outcome.change().value > 0.0),
-            ),
-            size: outcome.and_then(|_| size(row, &comparison.metric)).unwrap_or_default(),
-            outcome,
-            runs: row.baseline.runs.len().min(row.candidate.runs.len()),
-        })
-        .collect();
+    let lines = read_confirmations(findings, is_more);
     let mut document = Document::new("confirmation");
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
@@ -80,33 +59,41 @@ pub fn report_identical() -> Document {
     document
 }
 
-fn confirm_headline(lines: &[ConfirmLine]) -> String {
-    if let [only] = lines {
-        return match &only.outcome {
+fn confirm_headline(lines: &[ConfirmLine<'_>]) -> String {
+    if let [only @ (comparison, _, outcome)] = lines {
+        let size = confirmed_size(only);
+        return match outcome {
             None => "neither confirmed nor refuted: measuring ended too soon".to_owned(),
-            Some(ConfirmationResult::Confirmed(_)) => {
-                format!("confirmed: {}, {}", only.size, only.direction)
+            Some(ConfirmationResult::Refuted(_)) => format!("refuted: {size}"),
+            Some(confirmed) => {
+                let is_more = confirmed.change().value > 0.0;
+                format!("confirmed: {size}, {}", direction_word(&comparison.metric, is_more))
             }
-            Some(ConfirmationResult::Refuted(_)) => format!("refuted: {}", only.size),
         };
     }
     let confirmed =
-        lines.iter().filter(|line| matches!(line.outcome, Some(ConfirmationResult::Confirmed(_))));
+        lines.iter().filter(|line| matches!(line.2, Some(ConfirmationResult::Confirmed(_))));
     format!("confirmed in {} of {}", confirmed.count(), format_count(lines.len(), "case", "cases"))
 }
 
+/// Formats the change as `+4.8% [+4.1, +5.5]`, or as `0 -> 1` if it is a change from zero.
+fn confirmed_size((comparison, row, outcome): &ConfirmLine<'_>) -> String {
+    outcome.and_then(|_| size(row, &comparison.metric)).unwrap_or_default()
+}
+
 /// The columns of the table of confirmations.
-pub(crate) fn confirm_columns() -> ColumnSet<ConfirmLine> {
-    column_set! { line: ConfirmLine;
-        words("state", "state") => confirm_state_cell(line.outcome),
-        label("case", "case") => &line.case,
-        machine("metric") => &line.metric,
+pub(crate) fn confirm_columns<'a>() -> ColumnSet<ConfirmLine<'a>> {
+    column_set! { line: ConfirmLine<'a>;
+        words("state", "state") => confirm_state_cell(line.2),
+        label("case", "case") => line.1.case.id(),
+        machine("metric") => &line.0.metric.name,
         figure("change", "change") =>
-            ReportCell::from(line.outcome.map(|outcome| outcome.change().value))
-                .with_text(&line.size),
-        machine("change_low") => line.outcome.map(|outcome| outcome.change().low),
-        machine("change_high") => line.outcome.map(|outcome| outcome.change().high),
-        figure("runs", "runs per side") => line.runs,
+            ReportCell::from(line.2.map(|outcome| outcome.change().value))
+                .with_text(confirmed_size(line)),
+        machine("change_low") => line.2.map(|outcome| outcome.change().low),
+        machine("change_high") => line.2.map(|outcome| outcome.change().high),
+        figure("runs", "runs per side") =>
+            line.1.baseline.runs.len().min(line.1.candidate.runs.len()),
     }
 }
 
@@ -157,30 +144,25 @@ impl BackfillOutcome {
         };
         ReportCell::words(text).with_emphasis(emphasis)
     }
-
-    fn has_point(self) -> bool {
-        matches!(self, BackfillOutcome::Measured | BackfillOutcome::Known)
-    }
 }
 
 /// Builds the report. It says how many of the `total` revisions in the requested range have data,
 /// and gives the outcome of each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
-    let with_data = lines.iter().filter(|line| line.outcome.has_point()).count();
+    let has_data = |line: &&BackfillLine| {
+        matches!(line.outcome, BackfillOutcome::Measured | BackfillOutcome::Known)
+    };
+    let with_data = lines.iter().filter(has_data).count();
     let is_new = |line: &&BackfillLine| line.outcome == BackfillOutcome::Measured;
     let verb = if with_data == 1 { "has" } else { "have" };
-    let failed = match lines.len() - with_data {
-        0 => String::new(),
-        failed => format!(", {failed} failed"),
-    };
+    let failed = unless_empty(lines.len() - with_data, |failed| format!(", {failed} failed"));
     document.push_headline(format!(
         "{with_data} of {} {verb} data, {} measured now{failed}",
         format_count(total, "revision", "revisions"),
         lines.iter().filter(is_new).count()
     ));
-    document.push_table(backfill_columns().build_table("revisions", lines));
-    document
+    document.with_table(backfill_columns().build_table("revisions", lines))
 }
 
 /// The columns of the table of backfilled revisions.
@@ -189,10 +171,8 @@ pub(crate) fn backfill_columns() -> ColumnSet<BackfillLine> {
         words("revision", "revision") =>
             ReportCell::words(&line.revision.id).with_text(short_revision(&line.revision.id)),
         words("outcome", "outcome") => line.outcome.outcome_cell(),
-        figure("session", "session") => match line.session {
-            Some(number) => ReportCell::session(number),
-            None => ReportCell::words(""),
-        },
+        figure("session", "session") =>
+            line.session.map_or_else(|| ReportCell::words(""), ReportCell::session),
         figure("failures", "failed cases") =>
             ReportCell::from(line.failures).shown_if(line.failures > 0),
         label("subject", "subject").expendable(1) =>
@@ -214,9 +194,7 @@ pub fn report_bisection(
 ) -> Document {
     let mut document = Document::new("bisection");
     document.push_headline(bisection_headline(found));
-    if let Some(answer) = &found.answer
-        && !answer.parts.is_empty()
-    {
+    if let Some(answer) = found.answer.as_ref().filter(|answer| !answer.parts.is_empty()) {
         document.push_table(changes_table(found, &answer.parts));
     }
     document.extend(remaining_candidates(found));
@@ -240,14 +218,13 @@ pub(crate) fn bisect_sort_keys() -> Vec<&'static str> {
 }
 
 fn bisection_headline(found: &BisectFindings) -> String {
-    let line = &found.bisection.line;
     let ends = found.answer.as_ref().map(|answer| answer.ends);
     let delta = format_setting(found.state.delta);
     match (ends.or(found.standing.ends), &found.answer) {
         (Some(EndsComparison::Unmeasurable(index)), _) => format!(
             "{} ({}) cannot be built or measured, so the ends of {} cannot be compared",
             if index == 0 { "the good end" } else { "the bad end" },
-            line[index].short(),
+            found.bisection.line[index].short(),
             found.bisection.range
         ),
         (Some(EndsComparison::Alike(change)), _) => {
@@ -270,17 +247,15 @@ fn bisection_headline(found: &BisectFindings) -> String {
 
 fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     let line = &found.bisection.line;
-    match answer.parts.as_slice() {
-        [part] if part.before + 1 < part.after => {
-            let count = format_count(part.after - part.before, "revision", "revisions");
-            let revisions = format!("one of {count} after {}", line[part.before].short());
-            effect_text(found, part, &revisions)
-        }
-        parts => {
-            let effect = |part: &BisectedChange| effect_text(found, part, line[part.after].short());
-            parts.iter().map(effect).collect::<Vec<_>>().join("; ")
-        }
+    if let [part] = &answer.parts[..]
+        && part.before + 1 < part.after
+    {
+        let count = format_count(part.after - part.before, "revision", "revisions");
+        let revisions = format!("one of {count} after {}", line[part.before].short());
+        return effect_text(found, part, &revisions);
     }
+    let effect = |part: &BisectedChange| effect_text(found, part, line[part.after].short());
+    join_texts("; ", answer.parts.iter().map(effect))
 }
 
 /// Says what a revision did, as in `abc made it slower: +4.8% [+4.1, +5.5]`.
@@ -309,11 +284,11 @@ fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalE
         return format_change_interval(change);
     }
     let unit = found.metric.as_ref().map_or("", |metric| &metric.unit);
-    let levels = revisions.map(|revision| {
+    let level = |revision| {
         let level = median(&mut found.state.values_of_revision(revision)).unwrap_or(0.0);
         format_quantity(level, unit, Uncertainty::Unknown)
-    });
-    levels.join(" -> ")
+    };
+    revisions.map(level).join(" -> ")
 }
 
 /// Returns a word for the direction of the change, if the metric is known.
@@ -324,12 +299,8 @@ fn found_direction(found: &BisectFindings, change: &IntervalEstimate) -> &'stati
 /// Formats a change with its metric, as in `cpu_time +2.2% [-1.0, +5.4] (lower is better)`.
 fn metric_change(found: &BisectFindings, change: &IntervalEstimate) -> String {
     let size = change_text(found, found.ends(), change);
-    match &found.metric {
-        Some(metric) => {
-            format!("{} {size} ({})", metric.name, crate::figure::better_direction(metric.better))
-        }
-        None => size,
-    }
+    let Some(metric) = &found.metric else { return size };
+    format!("{} {size} ({})", metric.name, better_direction(metric.better))
 }
 
 fn remaining_text(found: &BisectFindings) -> String {
@@ -342,7 +313,7 @@ fn remaining_text(found: &BisectFindings) -> String {
 
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
     let line = |part: &BisectedChange| &found.bisection.line[part.after];
-    let lines: Vec<_> = parts.iter().map(|part| (line(part), ChangeLine { found, part })).collect();
+    let lines = parts.iter().map(|part| (line(part), ChangeLine { found, part }));
     let mut columns = revision_columns();
     columns.append(column_set! { line: (&LineRevision, ChangeLine<'_>);
         words("change", "change") =>
@@ -353,7 +324,7 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
         words("state", "state") => state_cell(line.1.part.confirmed),
         machine("before") => &line.1.found.bisection.line[line.1.part.before].id,
     });
-    columns.build_table("changes", &lines)
+    columns.build_table("changes", lines)
 }
 
 /// The columns with which all tables of a bisection begin. `Finding` is what else a table says
@@ -377,10 +348,8 @@ struct ChangeLine<'a> {
 impl ChangeLine<'_> {
     /// Returns the change as the confirmation measured it, if it did.
     fn change(&self) -> Option<IntervalEstimate> {
-        match self.part.confirmed {
-            ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
-            _ => None,
-        }
+        let ChangeConfirmation::Measured(measured) = self.part.confirmed else { return None };
+        Some(measured.change())
     }
 
     fn size_text(&self) -> String {
@@ -395,18 +364,16 @@ impl ChangeLine<'_> {
 }
 
 fn state_cell(confirmed: ChangeConfirmation) -> ReportCell {
-    let (state, emphasis) = match confirmed {
-        ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => {
-            ("refuted", TextEmphasis::Caution)
-        }
-        ChangeConfirmation::BenchmarkChanged => {
-            ("the benchmark itself changed", TextEmphasis::Caution)
-        }
-        ChangeConfirmation::NotFound => ("not confirmed", TextEmphasis::Caution),
+    let doubt = match confirmed {
+        ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => "refuted",
+        ChangeConfirmation::BenchmarkChanged => "the benchmark itself changed",
+        ChangeConfirmation::NotFound => "not confirmed",
         ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
-        | ChangeConfirmation::Hangs => ("confirmed", TextEmphasis::Strong),
+        | ChangeConfirmation::Hangs => {
+            return ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong);
+        }
     };
-    ReportCell::words(state).with_emphasis(emphasis)
+    ReportCell::words(doubt).with_emphasis(TextEmphasis::Caution)
 }
 
 /// Lists the revisions that may contain the change, unless the search has found a single revision.
@@ -427,9 +394,8 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     if set.is_empty() {
         return Vec::new();
     }
-    let line = &found.bisection.line;
-    let revisions: Vec<_> = set.iter().map(|&index| (&line[index], ())).collect();
-    let table = ReportBlock::Table(revision_columns().build_table("candidates", &revisions));
+    let revisions = set.iter().map(|&index| (&found.bisection.line[index], ()));
+    let table = ReportBlock::Table(revision_columns::<()>().build_table("candidates", revisions));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
@@ -441,11 +407,11 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
 /// differ, because the headline already states that.
 fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     let Some(EndsComparison::Differ(change)) = found.standing.ends else { return None };
+    let size = change_text(found, found.ends(), &change);
     Some(ReportBlock::Note(format!(
-        "{} as a whole: {}, {}. To confirm a change, the revision that made it and the one \
+        "{} as a whole: {size}, {}. To confirm a change, the revision that made it and the one \
          before are measured again.",
         found.bisection.range,
-        change_text(found, found.ends(), &change),
         found_direction(found, &change)
     )))
 }

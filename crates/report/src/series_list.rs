@@ -3,15 +3,11 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_trends`].
 
-use crate::changes::OpenChanges;
-use crate::columns::{ColumnSet, column_set};
+use crate::changes::{OpenChanges, SeriesChange, case_phrase, current_value, series_changes};
 use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{DAY_MS, format_age, format_count, format_share};
-use crate::series_change::{
-    SeriesChange, case_phrase, current_value, format_figure, series_changes,
-};
-use crate::table::{ReportCell, ReportTable, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
 use speedwell_model::{ChangeState, ChangeTriage};
@@ -79,11 +75,11 @@ pub(crate) fn list_series(history: &ProjectHistory, filter: &str, now_unix_ms: i
         other.urgency().total_cmp(&one.urgency()).then_with(|| one.name().cmp(&other.name()))
     });
     if lines.is_empty() {
-        let message = match (history.series.is_empty(), words.is_empty()) {
-            (true, _) => "no series has a point on this branch".to_owned(),
-            (false, _) => format!("no benchmark matches '{filter}'"),
-        };
-        document.push(ReportBlock::Paragraph(message));
+        document.push_paragraph(if history.series.is_empty() {
+            "no series has a point on this branch".to_owned()
+        } else {
+            format!("no benchmark matches '{filter}'")
+        });
     }
     if lines.len() <= MAX_UNGROUPED {
         document.push_table(series_columns().build_table("series", &lines));
@@ -97,20 +93,18 @@ pub(crate) fn list_series(history: &ProjectHistory, filter: &str, now_unix_ms: i
     let is_only = groups.len() == 1;
     for (name, members) in groups {
         let changed = members.iter().filter(|line| line.urgency() > 0.0).count();
+        let changes = match changed {
+            0 => "no change".to_owned(),
+            count => format!("{count} changed"),
+        };
+        let benchmarks = format_count(members.len(), "benchmark", "benchmarks");
         let name = if name.is_empty() { "other" } else { &name };
         let table = ReportTable {
             caption: vec![format!("benchmarks of {name}")],
             ..series_columns().build_table("series", &members)
         };
         document.push(ReportBlock::Aside {
-            summary: format!(
-                "{name}: {}, {}",
-                format_count(members.len(), "benchmark", "benchmarks"),
-                match changed {
-                    0 => "no change".to_owned(),
-                    count => format!("{count} changed"),
-                }
-            ),
+            summary: format!("{name}: {benchmarks}, {changes}"),
             open: changed > 0 || is_only || !words.is_empty(),
             blocks: vec![ReportBlock::Table(table)],
         });
@@ -172,22 +166,13 @@ impl SeriesLine<'_> {
         if is_suspected { size / 1e9 } else { size }
     }
 
-    /// Builds the cell with the current value.
-    fn value_cell(&self) -> ReportCell {
-        let value = current_value(self.series);
-        let text = value.map(|value| format_figure(&value, &self.series.key.metric));
-        ReportCell::figure(value.map(|value| value.value)).with_text(text.unwrap_or_default())
-    }
-
     /// Builds the cell with the sparkline.
     fn sparkline_cell(&self) -> ReportCell {
         let trend = &self.series.trend;
         let is_shown =
             |point: &TrendPoint| point.is_searched() && point.at_unix_ms >= self.sparkline_start;
-        let shown: Vec<usize> = (trend.points.iter().enumerate())
-            .filter(|(_, point)| is_shown(point))
-            .map(|(index, _)| index)
-            .collect();
+        let shown = trend.points.iter().enumerate().filter(|(_, point)| is_shown(point));
+        let shown: Vec<usize> = shown.map(|(index, _)| index).collect();
         let shown_level = |level: &SeriesLevel| {
             let first = shown.partition_point(|index| *index < level.first);
             let end = shown.partition_point(|index| *index <= level.last);
@@ -215,7 +200,7 @@ impl SeriesLine<'_> {
                 triage => format!(", {triage}"),
             };
             let size = line.size_text(false);
-            return ReportCell::figure(Some(line.relative_change().value.abs()))
+            return ReportCell::from(line.relative_change().value.abs())
                 .with_text(format!("{mark} {size}{}{triage}", age.unwrap_or_default()))
                 .with_emphasis(line.emphasis());
         }
@@ -232,13 +217,6 @@ impl SeriesLine<'_> {
         let rank = if trend.is_searched() { 0.0 } else { -1.0 };
         ReportCell::figure(Some(rank)).with_text(text).with_emphasis(TextEmphasis::Muted)
     }
-
-    fn missing_points(&self) -> usize {
-        match self.series.trend.search {
-            TrendSearch::TooShort(missing) => missing,
-            TrendSearch::Done | TrendSearch::Impossible(_) => 0,
-        }
-    }
 }
 
 fn series_columns<'a>() -> ColumnSet<SeriesLine<'a>> {
@@ -248,23 +226,24 @@ fn series_columns<'a>() -> ColumnSet<SeriesLine<'a>> {
         machine("variant") => &line.series.key.variant,
         words("metric", "metric").expendable(2) =>
             ReportCell::words(&line.series.key.metric.name).with_emphasis(TextEmphasis::Muted),
-        figure("value", "now") => line.value_cell(),
+        figure("value", "now") =>
+            ReportCell::estimate(current_value(line.series), &line.series.key.metric.unit),
         machine("low") => current_value(line.series).map(|value| value.low),
         machine("high") => current_value(line.series).map(|value| value.high),
         machine("unit") => &line.series.key.metric.unit,
         words("sparkline", "30 d").for_people() => line.sparkline_cell(),
         words("level_change", "level change").for_people() => line.level_cell(),
         machine("change") => line.change.map(|change| change.relative_change().value),
-        machine("verdict") =>
-            line.change.map(|change| ReportCell::words(change.verdict.to_string())),
-        machine("change_state") =>
-            line.change.map(|change| ReportCell::words(change.change.state.to_string())),
-        machine("triage") =>
-            line.change.map(|change| ReportCell::words(change.change.triage.to_string())),
-        machine("after") => line.change.map(|change| ReportCell::words(&change.change.after)),
+        machine("verdict") => line.change.map(|change| change.verdict.to_string()),
+        machine("change_state") => line.change.map(|change| change.change.state.to_string()),
+        machine("triage") => line.change.map(|change| change.change.triage.to_string()),
+        machine("after") => line.change.map(|change| &change.change.after),
         machine("smallest_visible") => line.series.trend.smallest_visible,
         machine("points") => line.series.trend.points.len(),
-        machine("missing") => line.missing_points(),
+        machine("missing") => match line.series.trend.search {
+            TrendSearch::TooShort(missing) => missing,
+            TrendSearch::Done | TrendSearch::Impossible(_) => 0,
+        },
     }
 }
 

@@ -8,15 +8,15 @@
 mod by_cases_tests;
 
 use crate::case_labels::parameters_json;
-use crate::columns::{ColumnSet, column_set};
 pub use crate::comparison::report_requested;
 use crate::comparison::{first_answer, report_findings};
-use crate::document::{Document, ReportBlock};
+use crate::document::Document;
 use crate::failures::report_failures;
-use crate::figure::{format_about, format_count, format_duration, format_number};
+use crate::figure::{format_about, format_count, format_duration, format_whole};
 use crate::load::{loads_headline, report_load_session};
+use crate::measurement_details::report_measurement_details_of;
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportRow, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
@@ -91,10 +91,7 @@ pub fn report_session_in_parts(
     let mut findings = analysis::analyze_in_parts(header, settings, parts)?;
     mark(&mut findings);
     let mut document = report_findings(&findings, output)?;
-    let sources = [(None, header, runs)];
-    document.append_document(crate::measurement_details::report_measurement_details_of(
-        &sources, &findings,
-    ));
+    document.append_document(report_measurement_details_of(&[(None, header, runs)], &findings));
     document.gate_lines.extend(header.design.gate_lines.iter().cloned());
     Ok(document)
 }
@@ -215,31 +212,32 @@ pub fn list_sessions_with_answers(
             0 => "no sessions are stored yet".to_owned(),
             all => format!("page {} does not exist: the list has only {all} sessions", page.number),
         };
-        document.push(ReportBlock::Paragraph(message));
+        document.push_paragraph(message);
     }
-    let columns = session_columns();
-    let mut rows = Vec::new();
-    for session in sessions {
-        rows.push(columns.build_row(session));
-        let answer = answers.get(&session.number).filter(|answer| !answer.is_empty());
-        rows.extend(answer.cloned().map(ReportRow::Remark));
-    }
-    document.push_table(columns.table_of_rows("sessions", rows));
+    let answer = |session: &SessionOverview| {
+        answers.get(&session.number).filter(|answer| !answer.is_empty()).cloned()
+    };
+    document.push_table(session_columns().build_with_remarks("sessions", sessions, answer));
     if sessions.len() < page.all && !sessions.is_empty() {
         document.push_note(format!(
             "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
             sessions.len(),
-            format_number(page.all as f64, 0),
+            format_whole(page.all),
             page.number + 1
         ));
     }
-    if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
-        document.push_note(format!(
-            "killed: the measuring process is gone, but its results are kept; resume with --resume @{}",
-            killed.number
-        ));
-    }
+    document.push_notes(killed_note(sessions.iter().rev()));
     document
+}
+
+/// Says how to resume the first killed session, if there is one.
+pub(crate) fn killed_note<'s>(
+    mut sessions: impl Iterator<Item = &'s SessionOverview>,
+) -> Option<String> {
+    let killed = sessions.find(|session| session.is_killed)?.number;
+    Some(format!(
+        "killed: the measuring process is gone, but its results are kept; resume with --resume @{killed}"
+    ))
 }
 
 fn session_columns() -> ColumnSet<SessionOverview> {
@@ -255,10 +253,10 @@ fn session_columns() -> ColumnSet<SessionOverview> {
             ReportCell::words(session.tags.join(" ")).with_emphasis(TextEmphasis::Strong),
         words("variants", "variants").expendable(2) =>
             ReportCell::words(session.variants.join(" ")).with_text(variant_names(session)),
-        figure("cases", "cases") => ReportCell::large_count(session.cases),
-        figure("runs", "runs") => ReportCell::large_count(session.runs),
+        figure("cases", "cases") => session.cases,
+        figure("runs", "runs") => session.runs,
         figure("failures", "failed") =>
-            ReportCell::large_count(session.failures)
+            ReportCell::from(session.failures)
                 .shown_if(session.failures > 0)
                 .with_emphasis(TextEmphasis::Bad),
         figure("elapsed_ms", "took").expendable(3) =>
@@ -346,7 +344,13 @@ pub fn list_planned_cases(
     time: Option<Duration>,
 ) -> Document {
     let mut document = Document::new("cases");
-    document.push_table(case_columns().build_table("cases", cases));
+    let columns = column_set! { line: CaseLine;
+        identifier("case", "case") => line.case.id(),
+        machine("benchmark") => &line.case.benchmark,
+        machine("parameters") => parameters_json(&line.case),
+        figure("runs", "runs") => line.runs,
+    };
+    document.push_table(columns.build_table("cases", cases));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();
     let runs = format_count(runs as usize, "run", "runs");
     let (up_to, precision) = if is_upper_bound { ("up to ", "up to") } else { ("", "about") };
@@ -357,15 +361,6 @@ pub fn list_planned_cases(
         duration.unwrap_or_default()
     ));
     document
-}
-
-fn case_columns() -> ColumnSet<CaseLine> {
-    column_set! { line: CaseLine;
-        identifier("case", "case") => line.case.id(),
-        machine("benchmark") => &line.case.benchmark,
-        machine("parameters") => parameters_json(&line.case),
-        figure("runs", "runs") => ReportCell::large_count(line.runs as usize),
-    }
 }
 
 /// The counts of a trial.
@@ -389,30 +384,25 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
     let failed = trial.failures.iter().filter(|failure| !failure.cause.is_skip()).count();
     let skipped = trial.failures.len() - failed;
     let mut document = Document::new("trial");
-    let text = if trial.is_experiment {
+    document.push_headline(if trial.is_experiment {
         format!("{} of {} combinations of case and variant work", trial.cases, trial.cases + failed)
     } else {
         format!(
             "{} of {} benchmark files work: {} cases succeeded, {failed} failed, {skipped} skipped",
             trial.working_files, trial.files, trial.cases
         )
-    };
-    document.push_headline(text);
-    let table = trial_columns(failed, skipped).build_table("trial", std::slice::from_ref(trial));
-    document.push_table(table);
-    document.append_document(report_failures(&trial.failures, output.verbosity));
-    document
-}
-
-/// Returns the columns of a trial. They are for programs only: people read the headline.
-fn trial_columns(failed: usize, skipped: usize) -> ColumnSet<TrialOutcome> {
-    column_set! { trial: TrialOutcome;
+    });
+    // The columns are for programs only: people read the headline.
+    let columns = column_set! { trial: TrialOutcome;
         machine("files") => trial.files,
         machine("working_files") => trial.working_files,
         machine("cases") => trial.cases,
         machine("failed") => failed,
         machine("skipped") => skipped,
-    }
+    };
+    document.push_table(columns.build_table("trial", std::slice::from_ref(trial)));
+    document.append_document(report_failures(&trial.failures, output.verbosity));
+    document
 }
 
 #[cfg(test)]

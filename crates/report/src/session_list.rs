@@ -3,15 +3,17 @@
 //! Start at [`list_sessions_on_page`]. [`session_result`] finds the result of a session, which the
 //! caller may keep. The list for the terminal is in `session.rs`.
 
-use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
 use crate::document::Document;
-use crate::figure::{MINUTE_MS, format_age, format_change, format_count, format_moment};
+use crate::figure::{
+    MINUTE_MS, format_age, format_change, format_count, format_moment, join_texts, unless_empty,
+};
 use crate::session::{
-    first_words, has_own_report, load_sentence, revision_cell, state_cell, variant_names,
+    first_words, has_own_report, killed_note, load_sentence, revision_cell, state_cell,
+    variant_names,
 };
 use crate::summary::summary_sentence;
-use crate::table::{ReportCell, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, CaseComparison};
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Session, Verdict};
@@ -47,9 +49,7 @@ pub fn session_result(session: &Session, settings: &AnalysisSettings) -> Session
     if !findings.comparisons.is_empty() {
         return comparison_result(&findings);
     }
-    let Some(first) = findings.summaries.first() else {
-        return SessionResult::default();
-    };
+    let Some(first) = findings.summaries.first() else { return SessionResult::default() };
     let words = first_words(&summary_sentence(first, None));
     let cases: HashSet<_> =
         findings.summaries.iter().map(|summary| (summary.case.id(), &summary.variant)).collect();
@@ -61,11 +61,9 @@ pub fn session_result(session: &Session, settings: &AnalysisSettings) -> Session
 
 /// Says why nothing was measured, if a step failed.
 fn failed_result(session: &Session) -> SessionResult {
-    let failure = session.failures.iter().find(|failure| !failure.cause.is_skip());
-    failure.map_or_else(SessionResult::default, |failure| SessionResult {
-        text: failure.reason_line(),
-        emphasis: TextEmphasis::Bad,
-    })
+    let mut failures = session.failures.iter().filter(|failure| !failure.cause.is_skip());
+    let result = |text: String| SessionResult { text, emphasis: TextEmphasis::Bad };
+    failures.next().map(|failure| result(failure.reason_line())).unwrap_or_default()
 }
 
 /// Returns the headline of a single case; for several cases, the largest change and the number of
@@ -78,35 +76,26 @@ fn comparison_result(findings: &AnalysisFindings) -> SessionResult {
     let rows: Vec<&CaseComparison> = compared.iter().map(|(_, row)| *row).collect();
     if rows.len() < 2 {
         let words = first_words(&first_answer(findings));
-        return match rows.first().map(|row| row.verdict) {
-            Some(verdict) => SessionResult {
-                text: mark_verdict(verdict, &words),
-                emphasis: verdict_emphasis(verdict),
-            },
+        return match rows.first() {
+            Some(row) => verdict_result(row.verdict, &words),
             None => SessionResult { text: words, emphasis: TextEmphasis::Bad },
         };
     }
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
-    let counts = verdicts
-        .iter()
-        .filter_map(|verdict| match rows.iter().filter(|row| row.verdict == *verdict).count() {
-            0 => None,
-            count => Some(format!("{count} {verdict}")),
-        })
-        .collect::<Vec<_>>()
-        .join(", ");
+    let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let counts =
+        verdicts.map(|verdict| unless_empty(count(verdict), |count| format!("{count} {verdict}")));
+    let counts = join_texts(", ", counts);
     let Some((candidate, row, size)) = largest_change(&compared) else {
         return SessionResult { text: counts, emphasis: TextEmphasis::Muted };
     };
     let name = row.case.name_under(candidate);
-    SessionResult {
-        text: mark_verdict(row.verdict, &format!("{name} {size}; {counts}")),
-        emphasis: verdict_emphasis(row.verdict),
-    }
+    verdict_result(row.verdict, &format!("{name} {size}; {counts}"))
 }
 
-fn mark_verdict(verdict: Verdict, words: &str) -> String {
-    format!("{} {words}", verdict_symbol(verdict))
+fn verdict_result(verdict: Verdict, words: &str) -> SessionResult {
+    let text = format!("{} {words}", verdict_symbol(verdict));
+    SessionResult { text, emphasis: verdict_emphasis(verdict) }
 }
 
 /// Returns the decided case whose values changed by the largest factor, with its candidate and its
@@ -124,11 +113,8 @@ fn largest_change<'a>(
     largest.map(|(candidate, row, _, size)| (candidate, row, size))
 }
 
-/// A row of the list.
-struct SessionLine<'a> {
-    session: &'a SessionOverview,
-    result: Option<&'a SessionResult>,
-}
+/// A session with its result, if it is known.
+pub(crate) type ResultLine<'a> = (&'a SessionOverview, Option<&'a SessionResult>);
 
 /// Lists sessions with their known results, which are looked up by number. With the time of the
 /// request, `now_unix_ms`, the list shows ages instead of dates.
@@ -138,47 +124,39 @@ pub fn list_sessions_on_page(
     now_unix_ms: Option<i64>,
 ) -> Document {
     let mut document = Document::new("sessions");
-    let lines: Vec<SessionLine<'_>> = sessions
-        .iter()
-        .map(|session| SessionLine { session, result: results.get(&session.number) })
-        .collect();
-    document.push_table(page_columns(now_unix_ms).build_table("sessions", &lines));
-    if let Some(killed) = sessions.iter().find(|session| session.is_killed) {
-        document.push_note(format!(
-            "killed: the measuring process is gone, but its results are kept; resume with --resume @{}",
-            killed.number
-        ));
-    }
+    let lines = sessions.iter().map(|session| (session, results.get(&session.number)));
+    document.push_table(page_columns(now_unix_ms).build_table("sessions", lines));
+    document.push_notes(killed_note(sessions.iter()));
     document
 }
 
 /// The columns of the list for people. Programs get the columns of the terminal's list.
-fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<SessionLine<'a>> {
+fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<ResultLine<'a>> {
     let started = if now_unix_ms.is_some() { "started" } else { "started (UTC)" };
-    column_set! { line: SessionLine<'a>;
-        figure("number", "session") => ReportCell::session(line.session.number),
-        machine("id") => &line.session.id,
-        words("result", "result").for_people() => line.result.map(|result| {
+    column_set! { line: ResultLine<'a>;
+        figure("number", "session") => ReportCell::session(line.0.number),
+        machine("id") => &line.0.id,
+        words("result", "result").for_people() => line.1.map(|result| {
             ReportCell::text(&result.text).with_emphasis(result.emphasis)
         }),
-        words("subject", "commit").for_people() => line.session.origin.as_ref()
+        words("subject", "commit").for_people() => line.0.origin.as_ref()
             .and_then(|origin| origin.subject.as_deref()).unwrap_or_default(),
         words("started_unix_ms", started) =>
-            started_cell(line.session.started_unix_ms, now_unix_ms),
-        words("state", "state") => state_cell(line.session),
-        words("revision", "revision") => revision_cell(line.session),
-        words("branch", "branch") => line.session.origin.as_ref()
+            started_cell(line.0.started_unix_ms, now_unix_ms),
+        words("state", "state") => state_cell(line.0),
+        words("revision", "revision") => revision_cell(line.0),
+        words("branch", "branch") => line.0.origin.as_ref()
             .and_then(|origin| origin.branch.as_deref()).unwrap_or_default(),
-        words("tags", "tags") => ReportCell::words(line.session.tags.join(" "))
+        words("tags", "tags") => ReportCell::words(line.0.tags.join(" "))
             .with_emphasis(TextEmphasis::Strong),
-        words("variants", "variants") => ReportCell::words(line.session.variants.join(" "))
-            .with_text(variant_names(line.session)),
-        machine("cases") => line.session.cases,
-        machine("runs") => line.session.runs,
-        figure("failures", "failed") => ReportCell::large_count(line.session.failures)
-            .shown_if(line.session.failures > 0).with_emphasis(TextEmphasis::Bad),
-        machine("elapsed_ms") => line.session.elapsed_ms,
-        machine("command") => line.session.command.join(" "),
+        words("variants", "variants") => ReportCell::words(line.0.variants.join(" "))
+            .with_text(variant_names(line.0)),
+        machine("cases") => line.0.cases,
+        machine("runs") => line.0.runs,
+        figure("failures", "failed") => ReportCell::from(line.0.failures)
+            .shown_if(line.0.failures > 0).with_emphasis(TextEmphasis::Bad),
+        machine("elapsed_ms") => line.0.elapsed_ms,
+        machine("command") => line.0.command.join(" "),
     }
 }
 

@@ -5,16 +5,15 @@
 //! [`report_snippets`].
 
 use crate::charts::point_series;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::failures::report_failures_of;
 use crate::figure::{
-    Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
-    format_rate, format_share, uncertainty_of,
+    Uncertainty, decimal_place, format_change_interval, format_count, format_ns, format_number,
+    format_quantity, format_rate, format_share, uncertainty_of,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::report_failures;
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::bail;
 use serde_json::{Value, json};
@@ -63,8 +62,7 @@ pub fn report_snippets(
     let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
     let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
     let with_cpu = figures.iter().any(is_command);
-    let columns = snippet_columns(with_workers, with_cpu, output.unit);
-    let table = columns.build_table("codes", figures);
+    let table = snippet_columns(with_workers, with_cpu, output.unit).build_table("codes", figures);
     let mut figures_blocks = vec![ReportBlock::Table(table)];
     if has_times {
         let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
@@ -158,11 +156,9 @@ pub fn report_search(
     }
     output.add_detail(&mut document, |_, document| document.push_note(SEARCH_NOTE));
     document.append_document(report_failures(&findings.failures, output.verbosity));
-    document.push_charts(
-        scaled().map(|(label, scaling)| throughput_chart(label, scaling, "iterations per second")),
-    );
-    let data =
-        levels.iter().map(|level| scaling_data("code", &level.label, level.scaling.as_ref()));
+    let y = "iterations per second";
+    document.push_charts(scaled().map(|(label, scaling)| throughput_chart(label, scaling, y)));
+    let data = levels.iter().map(|one| scaling_data("code", &one.label, one.scaling.as_ref()));
     document.attach_data("scaling", data.collect());
     document
 }
@@ -174,7 +170,6 @@ pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (with a l
 /// Says that workers hinder each other, and which tool finds the cause. Returns `None` if the
 /// workers do not hinder each other.
 pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
-    let hindered = scaling.hindered_level()?;
     let tool = match language {
         "erlang" | "elixir" => ERLANG_LOCKS,
         _ => {
@@ -183,7 +178,7 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
     };
     Some(format!(
         "Workers hinder each other: {} of them achieve less throughput than one alone. {tool}.",
-        hindered.concurrency
+        scaling.hindered_level()?.concurrency
     ))
 }
 
@@ -193,7 +188,7 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
 fn snippet_sentence(snippet: &SnippetFigures, unit: Option<UnitChoice>) -> String {
     let label = shown_label(snippet);
     let iteration = if is_command(snippet) { "execution" } else { "iteration" };
-    let runs = crate::figure::format_count(snippet.runs, "run", "runs");
+    let runs = format_count(snippet.runs, "run", "runs");
     let workers = match snippet.concurrency {
         Some(count) if count > 1 => format!(" with {count} workers"),
         _ => String::new(),
@@ -264,18 +259,17 @@ fn median_cell(time: Option<IntervalEstimate>, unit: Option<UnitChoice>) -> Repo
         return ReportCell::estimate(time, "ns");
     };
     let scale = FigureScale::fit_scale("ns", &[estimate.value], unit);
-    let place = scale.rounding_place(estimate.value, uncertainty_of(&estimate));
-    ReportCell::from(estimate.value).with_text(scale.format_full(estimate.value, place))
+    let text = scale.format_rounded(estimate.value, uncertainty_of(&estimate));
+    ReportCell::from(estimate.value).with_text(text)
 }
 
 /// Creates a cell with a time of unknown uncertainty.
 fn time_cell(time_ns: Option<f64>, unit: Option<UnitChoice>) -> ReportCell {
-    if unit.is_none() {
-        return ReportCell::time(time_ns);
-    }
-    ReportCell::shown_figure(time_ns, |ns| {
-        let scale = FigureScale::fit_scale("ns", &[ns], unit);
-        scale.format_full(ns, scale.rounding_place(ns, Uncertainty::Unknown))
+    ReportCell::shown_figure(time_ns, |ns| match unit {
+        Some(_) => {
+            FigureScale::fit_scale("ns", &[ns], unit).format_rounded(ns, Uncertainty::Unknown)
+        }
+        None => format_ns(ns),
     })
 }
 
@@ -301,12 +295,10 @@ pub fn check_snippet_unit(
         return Ok(());
     }
     let shown = if metrics.is_empty() { Metric::TIME.to_owned() } else { metrics.join(", ") };
-    let hint = if unit.fits("1/s") {
-        format!("\nhint: --metric throughput --unit {unit}")
-    } else if unit.fits("B") {
-        format!("\nhint: --metric max_rss --unit {unit}, for commands")
-    } else {
-        String::new()
+    let hint = match unit {
+        _ if unit.fits("1/s") => format!("\nhint: --metric throughput --unit {unit}"),
+        _ if unit.fits("B") => format!("\nhint: --metric max_rss --unit {unit}, for commands"),
+        _ => String::new(),
     };
     bail!("cannot show {shown} in '{unit}'{hint}")
 }
@@ -336,7 +328,7 @@ fn levels_table(levels: &SnippetLevels) -> ReportTable {
         let standing = answer.and_then(|answer| answer.standings.iter().find(is_same_level));
         SnippetLevelRow { figures, standing, is_knee: figures.concurrency == knee }
     });
-    level_columns().build_table("levels", &rows.collect::<Vec<_>>())
+    level_columns().build_table("levels", rows)
 }
 
 pub(crate) fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
@@ -442,17 +434,12 @@ pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Op
 
 /// Returns a cell with the change of throughput from the best of the lower levels to this level.
 pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
-    let change = standing.and_then(|standing| standing.change);
-    let formatted = change.map(|change| {
-        let interval = change.interval();
-        format_change_interval(&IntervalEstimate {
-            value: change.ratio - 1.0,
-            low: interval.low.max(0.0) - 1.0,
-            high: interval.high - 1.0,
-        })
-    });
-    ReportCell::figure(change.map(|change| change.ratio - 1.0))
-        .with_text(formatted.unwrap_or_default())
+    ReportCell::from(standing.and_then(|standing| standing.change).map(|change| {
+        let (value, interval) = (change.ratio - 1.0, change.interval());
+        let (low, high) = (interval.low.max(0.0) - 1.0, interval.high - 1.0);
+        let text = format_change_interval(&IntervalEstimate { value, low, high });
+        ReportCell::from(value).with_text(text)
+    }))
 }
 
 /// Returns a cell with the status of a level. A mark replaces the status of the level that is the
@@ -487,10 +474,10 @@ pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -
 /// Describes how the law fits the levels.
 pub fn law_sentence(scaling: &ScalingFindings) -> String {
     let usl = match &scaling.curve {
+        Ok(usl) => usl,
         Err(error) => {
             return format!("No fit of the Universal Scalability Law: {}.", refusal_text(error));
         }
-        Ok(usl) => usl,
     };
     let lambda = format_quantity(usl.lambda.value, "1/s", half_width(usl.lambda.error));
     let highest = scaling.answer.standings.last();
@@ -523,13 +510,13 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
         }
         _ => false,
     };
-    match standings.iter().filter(is_missed).count() {
-        missed if 4 * missed > standings.len() => format!(
-            "; the curve is outside the intervals of {missed} of {} levels, so it is a rough description",
-            standings.len()
-        ),
-        _ => String::new(),
+    let (missed, levels) = (standings.iter().filter(is_missed).count(), standings.len());
+    if 4 * missed <= levels {
+        return String::new();
     }
+    format!(
+        "; the curve is outside the intervals of {missed} of {levels} levels, so it is a rough description"
+    )
 }
 
 fn refusal_text(error: &UslError) -> String {
@@ -607,17 +594,15 @@ pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> Repo
     let visit = |&(concurrency, throughput): &(u32, f64)| {
         plot::ChartPoint::new(f64::from(concurrency), throughput)
     };
-    let title = "Throughput over concurrency";
-    let picture = plot::AnyChart::Line(plot::LineChart {
-        title: title.into(),
+    ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
+        title: "Throughput over concurrency".into(),
         subtitle: Some(label.to_owned()),
         x: plot::ChartAxis::log2("concurrency"),
         y: plot::ChartAxis::linear(y),
         observations: vec![scaling.visits.iter().map(visit).collect()],
         curves: series.len() - 1,
         series,
-    });
-    ReportChart::new(title, picture)
+    }))
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@
 
 use crate::comparison::report_requested;
 use crate::document::Document;
-use crate::figure::format_number;
+use crate::figure::{format_number, unless_empty};
 use crate::output::OutputOptions;
 use crate::session::StudyChoice;
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::{ParameterValue, RunOrder, Session, StepFailure};
@@ -35,10 +35,15 @@ pub fn compare_sources(
         bail!("{unlike}");
     }
     check_orders(sources)?;
-    match sources {
-        [(_, only, _)] => compare_variants(only, settings),
-        sources => Ok(analysis::compare_sources(sources, settings)),
-    }
+    let [(_, session, _)] = sources else {
+        return Ok(analysis::compare_sources(sources, settings));
+    };
+    ensure!(
+        session.variants.len() > 1,
+        "there is only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
+        session.variants.first().map_or("none", |v| v.name.as_str())
+    );
+    Ok(analysis::analyze_session(session, settings))
 }
 
 /// Rejects sessions of which only some were measured in pairs: sharing a processor raises their
@@ -95,19 +100,19 @@ pub fn check_rows(
     findings: &AnalysisFindings,
     sources: &[LabelledSession<'_>],
 ) -> anyhow::Result<()> {
-    if findings.comparisons.iter().all(|found| found.rows.is_empty()) {
-        if let Some(unlike) = unlike_loads_text(sources) {
-            bail!("{unlike}");
-        }
-        if let Some(failed) = failed_side_text(&findings.failures) {
-            bail!("nothing was compared: {failed}");
-        }
-        bail!(
-            "nothing was compared: no case has results on both sides\nhint: '::REGEX' after each \
-             source pairs cases of different names"
-        );
+    if findings.comparisons.iter().any(|found| !found.rows.is_empty()) {
+        return Ok(());
     }
-    Ok(())
+    if let Some(unlike) = unlike_loads_text(sources) {
+        bail!("{unlike}");
+    }
+    if let Some(failed) = failed_side_text(&findings.failures) {
+        bail!("nothing was compared: {failed}");
+    }
+    bail!(
+        "nothing was compared: no case has results on both sides\nhint: '::REGEX' after each \
+         source pairs cases of different names"
+    );
 }
 
 /// Whether the session is a load test that searched for the best rate or concurrency (`max`).
@@ -124,52 +129,43 @@ fn is_search(session: &Session) -> bool {
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
 /// Returns `None` unless all sources are loads and some differ in kind.
 fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
-    let load_sessions =
-        sources.iter().map(|(label, session, _)| Some((label, session_paces(session)?)));
-    let load_sessions: Vec<(&String, LoadPaces)> = load_sessions.collect::<Option<_>>()?;
-    let (first, others) = load_sessions.split_first()?;
-    let other = others.iter().find(|other| other.1 != first.1)?;
+    let loads = sources.iter().map(|(label, session, _)| Some((label, session_paces(session)?)));
+    let loads: Vec<(&String, LoadPaces)> = loads.collect::<Option<_>>()?;
+    let (first, others) = loads.split_first()?;
     let description =
-        |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
+        |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces_text(paces));
     Some(format!(
         "cannot compare different kinds of load: {}, {}\nhint: measure both in the same way, for \
          example with the same --rate, or both as a search; 'speedwell report' shows one by \
          itself",
         description(first),
-        description(other)
+        description(others.iter().find(|other| other.1 != first.1)?)
     ))
 }
 
-/// The rates and concurrencies at which a session sent load.
-#[derive(Debug, PartialEq)]
-struct LoadPaces {
-    rates: Vec<f64>,
-    levels: Vec<f64>,
-}
+/// The rates and the concurrencies at which a session sent load.
+type LoadPaces = [Vec<f64>; 2];
 
-impl LoadPaces {
-    fn paces_text(&self) -> String {
-        let number = |value: &f64| format_number(*value, 0);
-        match (&self.rates[..], &self.levels[..]) {
-            ([rate], _) => format!("a load at the rate {}/s", number(rate)),
-            (rates @ [lowest, .., highest], _) => {
-                let (count, low, high) = (rates.len(), number(lowest), number(highest));
-                format!("a search or list of {count} rates ({low} to {high}/s)")
-            }
-            ([], [level]) => format!("a load with {} requests in flight", number(level)),
-            ([], levels @ [lowest, .., highest]) => {
-                let (count, low, high) = (levels.len(), number(lowest), number(highest));
-                format!("a search or list of {count} levels of concurrency ({low} to {high})")
-            }
-            ([], []) => "a load of another kind".to_owned(),
+fn paces_text([rates, levels]: &LoadPaces) -> String {
+    let number = |value: &f64| format_number(*value, 0);
+    match (&rates[..], &levels[..]) {
+        ([rate], _) => format!("a load at the rate {}/s", number(rate)),
+        ([lowest, .., highest], _) => {
+            let (count, low, high) = (rates.len(), number(lowest), number(highest));
+            format!("a search or list of {count} rates ({low} to {high}/s)")
         }
+        ([], [level]) => format!("a load with {} requests in flight", number(level)),
+        ([], [lowest, .., highest]) => {
+            let (count, low, high) = (levels.len(), number(lowest), number(highest));
+            format!("a search or list of {count} levels of concurrency ({low} to {high})")
+        }
+        ([], []) => "a load of another kind".to_owned(),
     }
 }
 
 /// Returns the rates and concurrencies of a session, or `None` unless all its runs are loads.
 fn session_paces(session: &Session) -> Option<LoadPaces> {
-    let are_loads = session.runs.iter().all(|run| run.load.is_some());
-    if session.runs.is_empty() || !are_loads {
+    if session.runs.is_empty() || session.runs.iter().any(|run| run.load.is_none()) {
         return None;
     }
     let values = |parameter: &str| {
@@ -184,7 +180,7 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
         numbers.dedup();
         numbers
     };
-    Some(LoadPaces { rates: values("rate"), levels: values("concurrency") })
+    Some(["rate", "concurrency"].map(values))
 }
 
 /// Describes the first failure, how to repeat it, and the number of other failures. Returns `None`
@@ -194,22 +190,6 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     let first = relevant().next()?;
     let variant = first.variant.as_ref().map(|variant| format!("'{variant}' in "));
     let subject = format!("{}'{}'", variant.unwrap_or_default(), first.benchmark);
-    let others = match relevant().count() - 1 {
-        0 => String::new(),
-        count => format!(" (and {count} more)"),
-    };
+    let others = unless_empty(relevant().count() - 1, |count| format!(" (and {count} more)"));
     Some(format!("{subject} {}{others}\nhint: repeat it with: {}", first.cause, first.replay))
-}
-
-fn compare_variants(
-    session: &Session,
-    settings: &AnalysisSettings,
-) -> anyhow::Result<AnalysisFindings> {
-    if session.variants.len() < 2 {
-        bail!(
-            "there is only one variant to compare: '{}'\nhint: name a second source, or measure with --old and --new",
-            session.variants.first().map_or("none", |v| v.name.as_str())
-        );
-    }
-    Ok(analysis::analyze_session(session, settings))
 }

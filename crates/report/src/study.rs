@@ -6,17 +6,17 @@ use super::output::OutputOptions;
 use super::unit::FigureScale;
 use crate::case_labels::{distinct, parameter_json};
 use crate::charts;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
-    better_direction, format_count, format_number, format_probability, format_share, name_in_unit,
-    uncertainty_of,
+    better_direction, format_count, format_number, format_probability, format_share, join_texts,
+    name_in_unit, uncertainty_of,
 };
 use crate::table::{
-    ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, TextEmphasis, json_number,
+    ColumnSet, ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, TextEmphasis,
+    column_set, json_number,
 };
 use serde_json::json;
-use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};
+use speedwell_analysis::{AggregatedParameter, ParameterStudy, StudyPoint, StudyStep};
 
 /// The machine-readable name of the table.
 const POINTS_TABLE: &str = "points";
@@ -40,22 +40,15 @@ pub fn report_study(
     let mut document = Document::new("study");
     document.push_warnings(&study.warnings);
     let lines = distinct(study.points.iter().map(|point| point.line.as_str()));
-    for line in lines.iter().take(MAX_HEADLINES) {
-        if let Some(sentence) = line_headline(study, line, output) {
-            document.push_headline(sentence);
-        }
-    }
+    let lines = lines.iter().take(MAX_HEADLINES);
+    let headlines = lines.filter_map(|line| line_headline(study, line, output));
+    document.extend(headlines.map(ReportBlock::Headline));
     document.push_table(study_table(study, output));
-    if let Some(sentence) = aggregated_note(study) {
-        document.push(ReportBlock::Paragraph(sentence));
-    }
+    document.extend(aggregated_note(study).map(ReportBlock::Paragraph));
     output.add_detail(&mut document, |_, document| document.push_note(study_note(study)));
-    let chart = charts::draw_study(study, output.chart, output.unit, log)?;
-    document.push_charts([chart]);
-    let exponents = study.exponents.iter().map(
-        |(line, exponent)| json!({ "line": line, "exponent": exponent.and_then(json_number) }),
-    );
-    document.attach_data("exponents", exponents.collect());
+    document.push_charts([charts::draw_study(study, output.chart, output.unit, log)?]);
+    let exponent = |(line, exponent): &(String, Option<f64>)| json!({ "line": line, "exponent": exponent.and_then(json_number) });
+    document.attach_data("exponents", study.exponents.iter().map(exponent).collect());
     Ok(document)
 }
 
@@ -69,18 +62,14 @@ fn line_headline(study: &ParameterStudy, line: &str, output: &OutputOptions) -> 
     let ratio = last.mean.value / first.mean.value;
     let factor = if ratio.is_finite() { format!(" (×{ratio:.2})") } else { String::new() };
     let power = |exponent: f64| format!("{x}^{}", format_number(exponent, 2));
-    let growth = exponent_of(study, line)
-        .map(|exponent| {
-            let last_step = last_exponent(study, line)
-                .map_or(String::new(), |step| format!(", in the last step {}", power(step)));
-            format!("; scales with {}{last_step}", power(exponent))
-        })
-        .unwrap_or_default();
-    let name = study
-        .by
-        .as_ref()
-        .filter(|_| !line.is_empty())
-        .map_or(String::new(), |by| format!("{by}={line}: "));
+    let growth = exponent_of(study, line).map(|exponent| {
+        let last_step = last_exponent(study, line);
+        let last_step = last_step.map(|step| format!(", in the last step {}", power(step)));
+        format!("; scales with {}{}", power(exponent), last_step.unwrap_or_default())
+    });
+    let growth = growth.unwrap_or_default();
+    let name = study.by.as_ref().filter(|_| !line.is_empty());
+    let name = name.map_or(String::new(), |by| format!("{by}={line}: "));
     let (begin, end) = (&first.x, &last.x);
     Some(format!("{name}{x} {begin} to {end}: {metric} {from} to {to}{factor}{growth}."))
 }
@@ -89,16 +78,13 @@ fn line_headline(study: &ParameterStudy, line: &str, output: &OutputOptions) -> 
 fn format_mean(study: &ParameterStudy, point: &StudyPoint, output: &OutputOptions) -> String {
     let mean = &point.mean;
     let scale = FigureScale::fit_scale(&study.metric.unit, &[mean.value], output.unit);
-    scale.format_full(mean.value, scale.rounding_place(mean.value, uncertainty_of(mean)))
+    scale.format_rounded(mean.value, uncertainty_of(mean))
 }
 
 /// Returns the exponent of the last step of a line with several steps.
 fn last_exponent(study: &ParameterStudy, line: &str) -> Option<f64> {
     let mut steps = study.steps.iter().filter(|step| step.line == line);
-    if steps.clone().count() < 2 {
-        return None;
-    }
-    steps.next_back()?.exponent
+    if steps.clone().count() < 2 { None } else { steps.next_back()?.exponent }
 }
 
 /// A point with the step from the previous point.
@@ -214,16 +200,13 @@ pub(crate) fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
 }
 
 fn aggregated_note(study: &ParameterStudy) -> Option<String> {
-    let describe = |parameter: &speedwell_analysis::AggregatedParameter| match parameter.explained {
-        Some(explained) => {
-            format!("{} ({} of the variance)", parameter.name, format_share(explained))
-        }
-        None => parameter.name.clone(),
+    let describe = |AggregatedParameter { name, explained }: &AggregatedParameter| match explained {
+        Some(explained) => format!("{name} ({} of the variance)", format_share(*explained)),
+        None => name.clone(),
     };
-    let names: Vec<_> = study.aggregated.iter().map(describe).collect();
-    let parameters = format_count(names.len(), "parameter", "parameters");
-    (!names.is_empty())
-        .then(|| format!("Every point is a mean over {parameters}: {}.", names.join(", ")))
+    let names = join_texts(", ", study.aggregated.iter().map(describe));
+    let parameters = format_count(study.aggregated.len(), "parameter", "parameters");
+    (!names.is_empty()).then(|| format!("Every point is a mean over {parameters}: {names}."))
 }
 
 fn study_note(study: &ParameterStudy) -> String {

@@ -3,18 +3,18 @@
 //! A single case with several metrics (a load test, a snippet) gets one table, with a row per
 //! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
-use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json, shown_case};
-use crate::charts::distinct_metrics;
-use crate::columns::{ColumnSet, column_set};
+use crate::case_labels::{
+    CaseLabels, LabelLine, distinct, labelled_rows, parameters_json, shown_case,
+};
 use crate::document::Document;
 use crate::figure::{
-    Uncertainty, better_direction, format_count, format_number, format_signed, name_in_unit,
-    uncertainty_of, uncertainty_of_median,
+    Uncertainty, better_direction, describe_metric, format_count, format_signed, format_whole,
+    join_texts, uncertainty_of, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
-    ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes, TextEmphasis,
-    take_common_text,
+    ColumnSet, ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes,
+    TextEmphasis, column_set, take_common_text,
 };
 use crate::unit::{FigureScale, UnitChoice, in_base_units};
 use serde_json::json;
@@ -43,15 +43,15 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
     if !summaries.is_empty() {
         output.add_detail(&mut document, |_, document| {
             let has_interval = |summary: &CaseSummary| known_bound(summary, 0.0).is_some();
-            let median = if summaries.iter().any(has_interval) {
-                "median over the runs with its interval"
+            let interval = if summaries.iter().any(has_interval) {
+                " with its interval"
             } else {
-                "median over the runs, which are too few for an interval"
+                ", which are too few for an interval"
             };
             let has_time =
                 |summary: &CaseSummary| time_per_iteration(summary, output.unit).is_some();
             let time = if summaries.iter().any(has_time) { TIME_NOTE } else { "" };
-            document.push_note(format!("{median}; {SUMMARY_NOTE}{time}."));
+            document.push_note(format!("median over the runs{interval}; {SUMMARY_NOTE}{time}."));
         });
     }
     document
@@ -66,7 +66,7 @@ fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
         return vec![summaries.iter().collect()];
     }
     let section_of = |metric: &Metric| summaries.iter().filter(|s| s.metric == *metric).collect();
-    distinct_metrics(summaries).into_iter().map(section_of).collect()
+    distinct(summaries.iter().map(|s| &s.metric)).into_iter().map(section_of).collect()
 }
 
 fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {
@@ -96,21 +96,16 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
         lines[index].name = name;
         columns.build_row(&lines[index])
     });
-    let mut caption = vec![shared];
     // The second line names the metric, the unit, the number of runs and the variant, if all rows
     // share them.
-    let mut parts: Vec<String> = Vec::new();
-    if !metrics_are_rows {
-        let metric = &section[0].metric;
-        parts.push(name_in_unit(metric.plain_name(), unit.as_deref().unwrap_or_default()));
-        parts.push(better_direction(metric.better).to_owned());
-    }
+    let metric = (!metrics_are_rows).then(|| describe_metric(&section[0].metric, unit));
     // `prepare_lines` has already formatted the count. Only 1 takes the singular.
-    parts.extend(runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" }));
+    let runs = runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" });
     // A session without named variants has only this one.
     let named_variant = variant.filter(|name| !name.is_empty() && name != "default");
-    parts.extend(named_variant.map(|name| format!("variant {name}")));
-    caption.push(parts.join(", "));
+    let named_variant = named_variant.map(|name| format!("variant {name}"));
+    let facts = metric.into_iter().chain(runs).chain(named_variant);
+    let mut caption = vec![shared, join_texts(", ", facts)];
     caption.retain(|line| !line.is_empty());
     ReportTable {
         caption,
@@ -148,7 +143,7 @@ pub fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<Summa
         figure("runs_shown", "runs").for_people().expendable(1) =>
             ReportCell::from(line.summary.runs.len()).with_text(&line.runs),
         figure("outliers_shown", "outliers").for_people().expendable(5) =>
-            ReportCell::large_count(line.summary.outliers.len())
+            ReportCell::from(line.summary.outliers.len())
                 .shown_if(!line.summary.outliers.is_empty()),
         figure("mean_shown", "mean").for_people().expendable(6) if is_verbose =>
             line.shown_cell(line.summary.mean),
@@ -161,8 +156,8 @@ pub fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<Summa
         machine("median_high") => known_bound(line.summary, line.summary.center.high),
         machine("mean") => line.summary.mean,
         machine("variation") => line.summary.variation,
-        machine("min") => smallest_run(line.summary),
-        machine("max") => largest_run(line.summary),
+        machine("min") => extreme_run(line.summary, f64::min),
+        machine("max") => extreme_run(line.summary, f64::max),
         machine("autocorrelation") => line.summary.autocorrelation,
         machine("outliers") => line.summary.outliers.len(),
         machine("notes") => line.summary.notes.join(" "),
@@ -188,12 +183,9 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>, verbosity: Verbosit
     }
 }
 
-fn smallest_run(summary: &CaseSummary) -> Option<f64> {
-    summary.runs.iter().map(|run| run.value).reduce(f64::min)
-}
-
-fn largest_run(summary: &CaseSummary) -> Option<f64> {
-    summary.runs.iter().map(|run| run.value).reduce(f64::max)
+/// Returns the smallest or the largest run, as `choose` says.
+fn extreme_run(summary: &CaseSummary, choose: fn(f64, f64) -> f64) -> Option<f64> {
+    summary.runs.iter().map(|run| run.value).reduce(choose)
 }
 
 /// Returns a bound of the interval, or `None` if there is no interval. With fewer than 6 runs,
@@ -242,13 +234,14 @@ impl SummaryLine<'_> {
     }
 
     fn range_cell(&self) -> ReportCell {
-        let range = match (smallest_run(self.summary), largest_run(self.summary)) {
-            (Some(min), Some(max)) if self.summary.runs.len() > 1 => {
-                format!("{} … {}", self.format_shown(min), self.format_shown(max))
+        let ends = [extreme_run(self.summary, f64::min), extreme_run(self.summary, f64::max)];
+        let cell = ReportCell::from(ends[0]);
+        match ends.map(|end| end.map(|end| self.format_shown(end))) {
+            [Some(min), Some(max)] if self.summary.runs.len() > 1 => {
+                cell.with_text(format!("{min} … {max}"))
             }
-            _ => String::new(),
-        };
-        ReportCell::from(smallest_run(self.summary)).with_text(range)
+            _ => cell,
+        }
     }
 }
 
@@ -270,10 +263,10 @@ pub fn prepare_lines<'a>(
             name: RowName::default(),
             place: scale.rounding_place(summary.center.value, summary_uncertainty(summary)),
             unit: scale.symbol.clone(),
-            runs: format_number(summary.runs.len() as f64, 0),
+            runs: format_whole(summary.runs.len()),
             variant: summary.variant.to_string(),
             time: time_per_iteration(summary, choice),
-            marks: notes.collect::<Vec<_>>().join(" "),
+            marks: join_texts(" ", notes),
             scale,
         }
     };
@@ -296,11 +289,8 @@ pub(crate) fn scale_and_place(
 ) -> (FigureScale, i32) {
     let (unit, center) = (&summary.metric.unit, summary.center.value);
     let uncertainty = summary_uncertainty(summary);
-    let scale = FigureScale::fit_scale(unit, &[center], choice).keeping_counts(
-        unit,
-        [(center, uncertainty)],
-        choice,
-    );
+    let scale = FigureScale::fit_scale(unit, &[center], choice);
+    let scale = scale.keeping_counts(unit, [(center, uncertainty)], choice);
     let place = scale.rounding_place(center, uncertainty);
     (scale, place)
 }
@@ -330,8 +320,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
         Uncertainty::Exact | Uncertainty::Unknown => Uncertainty::Unknown,
     };
     let scale = FigureScale::fit_scale("ns", &[time_ns], choice);
-    let text = scale.format_full(time_ns, scale.rounding_place(time_ns, relative));
-    Some((time_ns, text))
+    Some((time_ns, scale.format_rounded(time_ns, relative)))
 }
 
 /// Returns the answer for a single summary:

@@ -1,5 +1,7 @@
 //! Defines tables of numbers and words, for both people and programs.
 //!
+//! [`column_set!`] declares the columns of a table and creates a [`ColumnSet`].
+//!
 //! A column has an audience: people see `+8.2% [+6.9, +9.6]` in two columns where programs get
 //! `change`, `change_low` and `change_high`. Only the formats in `format/` know the width of the
 //! page.
@@ -7,6 +9,7 @@
 pub use crate::cell::{CellForm, Datum, ReportCell, RowName, RunList, TextEmphasis, json_number};
 
 use indexmap::{IndexMap, IndexSet};
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 /// A table.
@@ -201,9 +204,8 @@ impl ReportTable {
     /// Returns the indexes of the machine-readable columns. Columns without any value are included,
     /// because the number of columns must not depend on the data.
     pub fn for_machines(&self) -> Vec<usize> {
-        (0..self.columns.len())
-            .filter(|&column| self.columns[column].audience != ColumnAudience::People)
-            .collect()
+        let is_shown = |column: &usize| self.columns[*column].audience != ColumnAudience::People;
+        (0..self.columns.len()).filter(is_shown).collect()
     }
 
     /// Sorts the rows by a column, largest value first if `descending`. Rows stay in their group,
@@ -313,6 +315,140 @@ pub fn take_common_text<T>(
     }
     lines.iter_mut().for_each(|line| field(line).clear());
     Some(first)
+}
+
+// Declares the columns of a table, each in a line or two: key, heading, kind, audience, and the
+// expression of its cell.
+//
+// Start at [`column_set!`], which creates a [`ColumnSet`]. A cell expression may have any type that
+// converts to a [`ReportCell`].
+
+/// Declares the columns of a table whose rows are made from items of one type.
+///
+/// A line has the form `KIND(KEY, HEADING).OPTION() if CONDITION => CELL`. `KIND` is a constructor
+/// of [`ReportColumn`], and every `OPTION` is one of its methods. The condition is optional: a
+/// column whose condition is false is left out. Headings and conditions are evaluated once. The
+/// cell is evaluated for every item.
+///
+/// ```ignore
+/// column_set! { session: SessionOverview;
+///     figure("number", "session") => ReportCell::session(session.number),
+///     machine("id") => &session.id,
+///     words("tags", "tags").expendable(1) => session.tags.join(" "),
+///     figure("blocks", "blocks").for_people() if is_verbose => session.blocks,
+/// }
+/// ```
+macro_rules! column_set {
+    ($item:ident: $Item:ty; $(
+        $kind:ident($($name:expr),+) $(.$option:ident($($value:expr)?))* $(if $condition:expr)?
+            => $cell:expr
+    ),+ $(,)?) => {{
+        let mut columns = $crate::table::ColumnSet::<$Item>::new();
+        $(
+            $(if $condition)? {
+                columns.add_column(
+                    $crate::table::ReportColumn::$kind($($name),+)$(.$option($($value)?))*,
+                    // Some columns have the same value in every row.
+                    move |#[allow(unused_variables)] $item| {
+                        $crate::table::ReportCell::from($cell)
+                    },
+                );
+            }
+        )+
+        columns
+    }};
+}
+pub(crate) use column_set;
+
+/// The columns of a table whose rows are made from values of type `T`. Each column comes with the
+/// function that fills it.
+pub struct ColumnSet<T> {
+    columns: Vec<(ReportColumn, BuildCell<T>)>,
+}
+
+/// Builds a column's cell for one row.
+type BuildCell<T> = Box<dyn Fn(&T) -> ReportCell>;
+
+impl<T> ColumnSet<T> {
+    /// Creates an empty list of columns.
+    pub fn new() -> ColumnSet<T> {
+        ColumnSet { columns: Vec::new() }
+    }
+
+    /// Adds a column with the function that fills it, for columns that depend on the data. Others
+    /// are declared with [`column_set!`].
+    pub fn add_column(&mut self, column: ReportColumn, cell: impl Fn(&T) -> ReportCell + 'static) {
+        self.columns.push((column, Box::new(cell)));
+    }
+
+    /// Adds all columns of `other` at the end.
+    pub fn append(&mut self, other: ColumnSet<T>) {
+        self.columns.extend(other.columns);
+    }
+
+    /// Removes the columns that are only for other audiences.
+    pub fn retain_audience(&mut self, audience: ColumnAudience) {
+        let is_for_audience =
+            |column: &ReportColumn| [ColumnAudience::All, audience].contains(&column.audience);
+        self.columns.retain(|(column, _)| is_for_audience(column));
+    }
+
+    /// Builds the row of one item.
+    pub fn build_row(&self, item: &T) -> ReportRow {
+        let build_cell = |(column, cell): &(ReportColumn, BuildCell<T>)| match column.audience {
+            // Large tables have a million cells, so they keep only text that is shown.
+            ColumnAudience::Machines => cell(item).with_text(String::new()),
+            ColumnAudience::All | ColumnAudience::People => cell(item),
+        };
+        ReportRow::Cells(self.columns.iter().map(build_cell).collect())
+    }
+
+    /// Builds a row for people, with what `cell` returns for the key of each column.
+    pub fn build_reference(&self, cell: impl Fn(&str) -> ReportCell) -> ReportRow {
+        ReportRow::Reference(self.columns.iter().map(|(column, _)| cell(column.key)).collect())
+    }
+
+    /// Builds a table of `rows` made by [`ColumnSet::build_row`]. Headings and remarks may be
+    /// between them.
+    pub fn table_of_rows(self, name: &'static str, rows: Vec<ReportRow>) -> ReportTable {
+        ReportTable {
+            columns: self.columns.into_iter().map(|(column, _)| column).collect(),
+            rows,
+            ..ReportTable::new(name)
+        }
+    }
+
+    /// Builds a table with one row per item.
+    pub fn build_table<I: Borrow<T>>(
+        self,
+        name: &'static str,
+        items: impl IntoIterator<Item = I>,
+    ) -> ReportTable {
+        let rows = items.into_iter().map(|item| self.build_row(item.borrow())).collect();
+        self.table_of_rows(name, rows)
+    }
+
+    /// Builds a table with one row per item, each above its remarks.
+    pub fn build_with_remarks<R: IntoIterator<Item = String>>(
+        self,
+        name: &'static str,
+        items: &[T],
+        remarks: impl Fn(&T) -> R,
+    ) -> ReportTable {
+        let mut rows = Vec::new();
+        for item in items {
+            rows.push(self.build_row(item));
+            rows.extend(remarks(item).into_iter().map(ReportRow::Remark));
+        }
+        self.table_of_rows(name, rows)
+    }
+
+    /// Returns the machine-readable names of the columns, which are the sort keys.
+    pub fn sort_keys(&self) -> Vec<&'static str> {
+        let columns = self.columns.iter().map(|(column, _)| column);
+        let machines = columns.filter(|column| column.audience != ColumnAudience::People);
+        machines.map(|column| column.key).collect()
+    }
 }
 
 #[cfg(test)]

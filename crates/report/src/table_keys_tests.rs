@@ -6,7 +6,9 @@
 
 use crate::*;
 use speedwell_analysis::validity::{ValidityCheck, ValidityFinding};
-use speedwell_analysis::{AnalysisFindings, CalibratedCase, CalibrationFindings};
+use speedwell_analysis::{
+    AnalysisFindings, CalibratedCase, CalibrationFindings, FactChange, FactDifference,
+};
 use speedwell_model::stored::{AuditEntry, StoredBenchmark, StoredCalibration, StoredToken};
 use speedwell_model::{Case, Metric, MetricDirection, NoiseCalibration, SeriesKey};
 use std::path::Path;
@@ -42,12 +44,9 @@ fn store_documents() -> Vec<Document> {
         newest: 1,
         ended_unix_ms: 0,
     };
-    let change = EnvironmentChange {
-        session: 1,
-        name: "kernel".into(),
-        before: "6.1".into(),
-        after: "6.8".into(),
-    };
+    let difference =
+        FactDifference { name: "kernel".into(), before: "6.1".into(), after: "6.8".into() };
+    let change = FactChange { session: 1, difference };
     let metric = Metric { name: "time".into(), unit: "ns".into(), better: MetricDirection::Lower };
     let key = SeriesKey { case: "g/a".into(), variant: "default".into(), metric };
     let noisy = NoisySeries { key, before: 0.01, after: 0.05 };

@@ -4,23 +4,19 @@
 //! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
+use crate::changes::{causes_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, format_instant, format_share};
+use crate::figure::{format_count, format_count_or, format_instant, format_share, join_texts};
 use crate::format::{ReportFormat, quote_field};
 use crate::gallery::trend_blocks;
 use crate::output::{OutputOptions, Verbosity};
-use crate::series_change::{cause_text, format_figure, series_title};
-use crate::table::{ReportCell, ReportTable, json_number};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set, json_number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
-use speedwell_model::{
-    HistoryPoint, IntervalEstimate, Machine, Metric, MetricDirection, short_revision,
-};
+use speedwell_model::{HistoryPoint, IntervalEstimate, Machine, MetricDirection, short_revision};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 /// Reports every series with its chart, its levels, its changes and its newest `listed` points.
 pub fn report_trend(
@@ -33,16 +29,14 @@ pub fn report_trend(
     if history.series.is_empty() {
         document.push_headline("no series has a point on this branch");
     }
-    document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
+    document.push_notes(history.notes.iter().cloned());
     document.extend(trend_blocks(history, axis, output, &|_| true, &|_, _| true));
     for series in &history.series {
         document.push_heading(2, series_title(series));
         document.push_headline(trend_headline(series));
         add_points(series, history, listed, output, &mut document);
         document.extend(changes::changes_table(series, history).map(ReportBlock::Table));
-        output.add_detail(&mut document, |_, document| {
-            document.extend(trend_notes(series).into_iter().map(ReportBlock::Note));
-        });
+        output.add_detail(&mut document, |_, document| document.push_notes(trend_notes(series)));
     }
     document.attach_data("line", json!(history.branch_name()));
     document.attach_data("trends", history.series.iter().map(series_data).collect());
@@ -87,7 +81,10 @@ pub(crate) fn points_table(
     history: &ProjectHistory,
     listed: usize,
 ) -> ReportTable {
-    trend_columns().build_table("points", &point_lines(series, history, listed))
+    let points = &series.trend.points;
+    let newest = &points[points.len().saturating_sub(listed)..];
+    let lines = newest.iter().map(|point| TrendPointLine { series, history, point });
+    trend_columns().build_table("points", lines)
 }
 
 /// The sort keys of the tables.
@@ -107,10 +104,7 @@ fn trend_headline(series: &SeriesTrend) -> String {
         return format!("{points}, which cannot be searched for changes");
     };
     let value = format_figure(&level.value, &series.key.metric);
-    let changes = match trend.changes.len() {
-        0 => "no change".to_owned(),
-        some => format_count(some, "change", "changes"),
-    };
+    let changes = format_count_or("no change", trend.changes.len(), "change", "changes");
     let since = &trend.points[level.first].revision;
     format!("{value} since {}; {points}, {changes}", short_revision(&since.id))
 }
@@ -149,22 +143,17 @@ pub(crate) fn trend_notes(series: &SeriesTrend) -> Vec<String> {
              it again, not evidence of a change."
         ));
     }
-    for &index in &trend.new_work {
-        let revision = &trend.points[index].revision.id;
-        notes.push(format!(
+    let revision = |index: usize| short_revision(&trend.points[index].revision.id);
+    notes.extend(trend.new_work.iter().map(|&index| {
+        format!(
             "The benchmark itself changed at {}; earlier points form a separate series \
              (--same-work joins them).",
-            short_revision(revision)
-        ));
-    }
-    for (&index, differences) in &series.environment_changes {
-        let causes: Vec<String> = differences.iter().map(cause_text).collect();
-        notes.push(format!(
-            "At {}: {}.",
-            short_revision(&trend.points[index].revision.id),
-            causes.join("; ")
-        ));
-    }
+            revision(index)
+        )
+    }));
+    notes.extend(series.environment_changes.iter().map(|(&index, differences)| {
+        format!("At {}: {}.", revision(index), causes_text(differences))
+    }));
     notes
 }
 
@@ -185,15 +174,13 @@ fn spread_note(between: f64, within: f64) -> String {
     )
 }
 
-struct TrendPointLine {
-    point: TrendPoint,
-    metric: Rc<Metric>,
-    series: Rc<str>,
-    machine: String,
-    labels: String,
+struct TrendPointLine<'a> {
+    series: &'a SeriesTrend,
+    history: &'a ProjectHistory,
+    point: &'a TrendPoint,
 }
 
-impl TrendPointLine {
+impl TrendPointLine<'_> {
     /// Returns the value of the point. Without an interval, both ends equal the value.
     fn estimate(&self) -> IntervalEstimate {
         let value = self.point.point.value;
@@ -209,45 +196,24 @@ impl TrendPointLine {
     }
 }
 
-fn point_lines(
-    series: &SeriesTrend,
-    history: &ProjectHistory,
-    listed: usize,
-) -> Vec<TrendPointLine> {
-    let metric = Rc::new(series.key.metric.clone());
-    let name: Rc<str> = series_title(series).into();
-    let machine = |number| history.machines.get(&number).map_or("", Machine::title);
-    let line = |point: &TrendPoint| TrendPointLine {
-        point: point.clone(),
-        metric: metric.clone(),
-        series: name.clone(),
-        machine: machine(point.machine).to_owned(),
-        labels: labels(history, &point.revision.id),
-    };
-    let points = &series.trend.points;
-    let newest = &points[points.len().saturating_sub(listed)..];
-    newest.iter().map(line).collect()
-}
-
-/// Returns the release names and annotations of a revision.
-pub(crate) fn labels(history: &ProjectHistory, revision: &str) -> String {
-    let labels = history.labels.get(revision);
-    labels.map_or_else(String::new, |labels| labels.join(", "))
-}
-
-fn trend_columns() -> ColumnSet<TrendPointLine> {
-    column_set! { line: TrendPointLine;
-        machine("series") => &*line.series,
+fn trend_columns<'a>() -> ColumnSet<TrendPointLine<'a>> {
+    column_set! { line: TrendPointLine<'a>;
+        machine("series") => series_title(line.series),
         figure("position", "position") => line.point.position,
         words("revision", "revision") => line.revision_cell(),
-        words("labels", "labels").expendable(3) => &line.labels,
-        figure("value", "value") => ReportCell::estimate(line.estimate(), &line.metric.unit),
+        // Release names and annotations.
+        words("labels", "labels").expendable(3) => {
+            let labels = line.history.labels.get(&line.point.revision.id);
+            labels.map_or_else(String::new, |labels| labels.join(", "))
+        },
+        figure("value", "value") =>
+            ReportCell::estimate(line.estimate(), &line.series.key.metric.unit),
         machine("low") => line.point.point.interval.map(|(low, _)| low),
         machine("high") => line.point.point.interval.map(|(_, high)| high),
-        machine("unit") => &line.metric.unit,
+        machine("unit") => &line.series.key.metric.unit,
         figure("runs", "runs") => line.point.point.runs,
         machine("spread") => line.point.point.spread,
-        words("machine", "machine").expendable(2) => &line.machine,
+        words("machine", "machine").expendable(2) => machine_title(line.history, line.point),
         machine("kind") => line.point.point.kind.name(),
         machine("dirty") => line.point.point.is_dirty,
         figure("session", "session") => ReportCell::session(line.point.session),
@@ -310,9 +276,8 @@ pub struct ExportedHistory {
 /// measurement), `commit`, `machine`, and one column per series.
 pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     let names = history.series.iter().map(|series| quote_field(&series_title(series)));
-    let header: Vec<String> =
-        ["time", "commit", "machine"].map(str::to_owned).into_iter().chain(names).collect();
-    let mut text = header.join(",") + "\n";
+    let header = ["time", "commit", "machine"].map(str::to_owned).into_iter().chain(names);
+    let mut text = join_texts(",", header) + "\n";
     let mut left_out = 0;
     for row in points_by_session(history) {
         match row.into_iter().collect::<Option<Vec<&TrendPoint>>>() {
@@ -392,22 +357,25 @@ fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> 
     for (index, series) in history.series.iter().enumerate() {
         let points = series.trend.points.iter();
         for point in points.filter(|point| point.is_searched()) {
-            let key = (point.position, point.at_unix_ms, point.session);
-            let row = rows.entry(key);
+            let row = rows.entry((point.position, point.at_unix_ms, point.session));
             row.or_insert_with(|| vec![None; history.series.len()])[index] = Some(point);
         }
     }
     rows.into_values().collect()
 }
 
+/// Returns the title of the machine that measured a point.
+fn machine_title<'h>(history: &'h ProjectHistory, point: &TrendPoint) -> &'h str {
+    history.machines.get(&point.machine).map_or("", Machine::title)
+}
+
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
     let Some(first) = points.first() else { return String::new() };
-    let machine = history.machines.get(&first.machine).map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());
     let leading_fields = [
         format_instant(first.time_unix_ms()),
         quote_field(&first.revision.id),
-        quote_field(machine),
+        quote_field(machine_title(history, first)),
     ];
     leading_fields.into_iter().chain(values).collect::<Vec<_>>().join(",") + "\n"
 }

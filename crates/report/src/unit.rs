@@ -4,6 +4,7 @@
 //! A metric's unit is free text (`1/s`, `ns`, `B`). Figures in known units are scaled to stay
 //! short. Other figures are shown unchanged. `figure.rs` decides the number of digits.
 
+use crate::figure::join_texts;
 use std::fmt;
 use std::str::FromStr;
 
@@ -82,8 +83,7 @@ pub struct UnitChoice(&'static ShownUnit);
 pub struct UnknownUnit(pub String);
 
 fn known_units() -> String {
-    let symbols: Vec<_> = KNOWN_UNITS.iter().map(|unit| unit.symbol).collect();
-    symbols.join(" ")
+    join_texts(" ", KNOWN_UNITS.iter().map(|unit| unit.symbol))
 }
 
 /// Normalizes the spellings that people and other programs use.
@@ -215,12 +215,9 @@ impl FigureScale {
 }
 
 fn largest_below(stored: &ShownUnit, figures: &[f64]) -> &'static ShownUnit {
-    let smallest = figures
-        .iter()
-        .map(|figure| figure.abs() * stored.base_units)
-        .filter(|size| size.is_finite() && *size > 0.0)
-        .fold(f64::INFINITY, f64::min);
-    let smallest = if smallest.is_finite() { smallest } else { 0.0 };
+    let sizes = figures.iter().map(|figure| figure.abs() * stored.base_units);
+    let known = sizes.filter(|size| size.is_finite() && *size > 0.0);
+    let smallest = known.reduce(f64::min).unwrap_or(0.0);
     let mut default_units =
         KNOWN_UNITS.iter().filter(|unit| unit.is_default && unit.dimension == stored.dimension);
     let fits = |unit: &&ShownUnit| {

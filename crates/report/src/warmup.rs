@@ -6,15 +6,14 @@
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::{label_cases, metric_axis};
-use crate::columns::{ColumnSet, column_set};
 use crate::comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_number, format_quantity, format_setting,
-    format_share,
+    format_share, join_texts,
 };
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportTable, TextEmphasis};
+use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use crate::unit::FigureScale;
 use serde_json::{Value, json};
 use speedwell_analysis::CaseComparison;
@@ -24,7 +23,7 @@ use speedwell_analysis::warmup::{
     WarmupClass, WarmupFindings, break_even,
 };
 use speedwell_model::{
-    ComparedClock, Environment, IntervalEstimate, Metric, MetricDirection, Verdict,
+    ComparedClock, Environment, IntervalEstimate, Metric, MetricDirection, Verdict, name_variants,
 };
 use speedwell_plot as plot;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ pub fn report_warmup(
     document.push_headline(warmup_headline(found));
     document.extend(comparison_sentences(found, &names).into_iter().map(ReportBlock::Paragraph));
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Paragraph(machine_sentence(found, machine)));
+        document.push_paragraph(machine_sentence(found, machine));
     });
     document.push_table(cases_table(found, &names));
     output.add_detail(&mut document, |_, document| document.push_note(warmup_note(found)));
@@ -51,15 +50,13 @@ pub fn report_warmup(
         document.data.extend(compared.data);
     }
     let cases = names.iter().zip(&found.cases);
-    let processes: Vec<ProcessLine<'_>> = cases
-        .flat_map(|(name, warmup)| {
-            warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
-        })
-        .collect();
+    let processes = cases.flat_map(|(name, warmup)| {
+        warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
+    });
     document.push(ReportBlock::Appendix {
         title: "Every process".into(),
         instead: Some("-v shows every process.".into()),
-        blocks: vec![ReportBlock::Table(process_columns().build_table("processes", &processes))],
+        blocks: vec![ReportBlock::Table(process_columns().build_table("processes", processes))],
     });
     document.append_document(crate::report_failures(&found.findings.failures, output.verbosity));
     document.push_charts(warmup_charts(found, &names));
@@ -119,15 +116,12 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
         (Some(steady), _) if agreement == WarmupAgreement::All(WarmupClass::Flat) => {
             format!("flat: {} an iteration from the start; {processes}", ns(steady))
         }
-        (Some(steady), Some(start)) => {
-            let iteration = first_iteration(warmup).unwrap_or(0.0);
-            format!(
-                "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
-                ns(start),
-                format_number(iteration, 0),
-                ns(steady)
-            )
-        }
+        (Some(steady), Some(start)) => format!(
+            "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
+            ns(start),
+            format_number(first_iteration(warmup).unwrap_or(0.0), 0),
+            ns(steady)
+        ),
         _ => agreement.to_string(),
     }
 }
@@ -140,9 +134,8 @@ fn first_iteration(warmup: &CaseWarmup) -> Option<f64> {
 
 /// Counts the processes in each class, as in `8 warm-up, 2 flat`.
 fn class_counts(warmup: &CaseWarmup) -> String {
-    let counts =
-        warmup.count_classes().into_iter().map(|(class, count)| format!("{count} {class}"));
-    counts.collect::<Vec<_>>().join(", ")
+    let counts = warmup.count_classes().into_iter();
+    join_texts(", ", counts.map(|(class, count)| format!("{count} {class}")))
 }
 
 /// Returns a sentence per case and candidate with three verdicts: on the steady time, on the start
@@ -165,18 +158,15 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
         ];
         sentences.push(format!("{name} against {baseline}: {}", parts.join(", ")));
         let verdict = |metric| row(metric).map(|row| row.verdict);
-        let crossing = found
-            .case_warmup(&warmup.case, baseline)
-            .and_then(|before| break_even(before, warmup))
-            .map(|iterations| {
-                format_number(iterations, decimal_place(iterations, Uncertainty::Unknown))
-            });
-        match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY), crossing) {
-            (Some(Verdict::Better), Some(Verdict::Worse), Some(iterations)) => sentences.push(format!(
+        let before = found.case_warmup(&warmup.case, baseline);
+        let Some(crossing) = before.and_then(|before| break_even(before, warmup)) else { continue };
+        let iterations = format_number(crossing, decimal_place(crossing, Uncertainty::Unknown));
+        match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY)) {
+            (Some(Verdict::Better), Some(Verdict::Worse)) => sentences.push(format!(
                 "From about {iterations} iterations on, {candidate} has made up for its slower \
                  start."
             )),
-            (Some(Verdict::Worse), Some(Verdict::Better), Some(iterations)) => sentences.push(format!(
+            (Some(Verdict::Worse), Some(Verdict::Better)) => sentences.push(format!(
                 "Up to about {iterations} iterations, {candidate} takes less time, thanks to its \
                  faster start."
             )),
@@ -189,28 +179,22 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
 /// Describes one verdict, as in `start: worse by 18%`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else { return format!("{name}: some processes did not become steady") };
-    let amount = row.change.map(|change| format!(" by {}", format_share(change.value.abs())));
-    match row.verdict {
-        Verdict::Better | Verdict::Worse => {
-            format!("{name}: {}{}", row.verdict, amount.unwrap_or_default())
-        }
-        other => format!("{name}: {other}"),
-    }
+    let is_decided = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let amount = row.change.filter(|_| is_decided).map(|change| change.value.abs());
+    let amount = amount.map(|share| format!(" by {}", format_share(share)));
+    format!("{name}: {}{}", row.verdict, amount.unwrap_or_default())
 }
 
 /// Says how busy the machine was. Also counts the processes in which the reference loop changed its
 /// speed at the same moment as the measured code. The machine caused such a change.
 fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
-    let mut parts = Vec::new();
-    if let Some([minute, ..]) = machine.load {
-        parts.push(format!("load {minute:.1}"));
-    }
+    let load = machine.load.map(|[minute, ..]| format!("load {minute:.1}"));
     let steal = machine.facts.get("now_steal_percent");
-    parts.extend(steal.map(|percent| format!("{percent}% of the processor time stolen")));
+    let steal = steal.map(|percent| format!("{percent}% of the processor time stolen"));
     let processes = || found.cases.iter().flat_map(|warmup| &warmup.processes);
     let with_reference = processes().filter(|process| process.reference > 0).count();
     let changed = processes().filter(|process| !process.search.machine_changes.is_empty()).count();
-    parts.push(match (with_reference, changed) {
+    let reference = match (with_reference, changed) {
         (0, _) => "no reference loop".to_owned(),
         (_, 0) => {
             "the reference loop never changed its speed together with the measured code".to_owned()
@@ -219,18 +203,14 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
             "the speed of the machine changed in {changed} of {}",
             format_count(total, "process", "processes")
         ),
-    });
-    format!("Machine: {}.", parts.join(", "))
+    };
+    format!("Machine: {}.", join_texts(", ", load.into_iter().chain(steal).chain([reference])))
 }
 
 fn warmup_note(found: &WarmupFindings) -> String {
-    let clock = match found.clock {
-        ComparedClock::Cpu => "processor time",
-        ComparedClock::Wall => "wall-clock time",
-    };
-    let first = found.cases.first();
-    let point = first.map_or(1.0, |warmup| warmup.iterations);
-    let point = match point {
+    let is_cpu_time = found.clock == ComparedClock::Cpu;
+    let clock = if is_cpu_time { "processor time" } else { "wall-clock time" };
+    let point = match found.cases.first().map_or(1.0, |warmup| warmup.iterations) {
         1.0 => "a point is one iteration".to_owned(),
         iterations => format!("a point is {} iterations", format_number(iterations, 0)),
     };
@@ -267,7 +247,7 @@ fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
         to_steady: figure(warmup, TIME_TO_STEADY),
         total: figure(warmup, TOTAL_TIME),
     });
-    case_columns(found.clock).build_table("warmup", &lines.collect::<Vec<_>>())
+    case_columns(found.clock).build_table("warmup", lines)
 }
 
 fn case_columns<'a>(clock: ComparedClock) -> ColumnSet<CaseLine<'a>> {
@@ -372,50 +352,39 @@ fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let series = names.iter().zip(&found.cases).map(first_iterations);
     let series: Vec<_> = series.filter(has_enough).collect();
     if !series.is_empty() {
-        let title = "Where steady parts begin";
-        let chart = plot::HistogramChart {
-            title: title.into(),
-            subtitle: None,
-            x: plot::ChartAxis::linear("iteration"),
-            series,
-        };
-        charts.push(ReportChart::new(title, plot::AnyChart::Histogram(chart)));
+        let title = "Where steady parts begin".to_owned();
+        let x = plot::ChartAxis::linear("iteration");
+        let chart = plot::HistogramChart { title, subtitle: None, x, series };
+        charts.push(ReportChart::from_picture(plot::AnyChart::Histogram(chart)));
     }
     charts
 }
 
 fn sequence_chart(name: &str, warmup: &CaseWarmup) -> ReportChart {
-    let times = || warmup.processes.iter().flat_map(|process| process.times_ns.iter().copied());
-    let scale = FigureScale::typical_scale(
-        "ns",
-        warmup.processes.iter().map(|process| process.search.last_level_time()),
-        None,
-    );
+    let processes = warmup.processes.iter();
+    let times = processes.clone().flat_map(|process| process.times_ns.iter().copied());
+    let last_levels = processes.clone().map(|process| process.search.last_level_time());
+    let scale = FigureScale::typical_scale("ns", last_levels, None);
     let panel = |process: &ProcessWarmup| plot::GridPanel {
         title: format!("run {}: {}", process.slot, process.search.class),
         marks: plot::GridMarks::Sequence(plot::ValueSequence {
             values: process.times_ns.iter().map(|ns| scale.to_shown(*ns)).collect(),
             step: warmup.iterations,
             spikes: process.search.spikes.clone(),
-            levels: process
-                .search
-                .levels
-                .iter()
+            levels: (process.search.levels.iter())
                 .map(|level| (level.points.clone(), scale.to_shown(level.time)))
                 .collect(),
             shaded_from: process.search.first_steady_point(),
         }),
     };
     let metric = Metric::new("time of an iteration", "ns", MetricDirection::Lower);
-    let title = format!("{name}: every process from its first iteration on");
-    let chart = plot::GridChart {
-        title: title.clone(),
+    ReportChart::from_picture(plot::AnyChart::Grid(plot::GridChart {
+        title: format!("{name}: every process from its first iteration on"),
         subtitle: Some("hollow: spikes; lines: levels; shaded: the steady part".into()),
         x: plot::ChartAxis::linear("iteration"),
-        y: metric_axis(&metric, &scale, times().map(|ns| scale.to_shown(ns))),
-        panels: warmup.processes.iter().map(panel).collect(),
-    };
-    ReportChart::new(title, plot::AnyChart::Grid(chart))
+        y: metric_axis(&metric, &scale, times.map(|ns| scale.to_shown(ns))),
+        panels: processes.map(panel).collect(),
+    }))
 }
 
 // Builds the report of `speedwell iterations`: the number of iterations that each benchmark file
@@ -434,17 +403,8 @@ pub enum IterationsOutcome {
     Failed,
 }
 
-impl IterationsOutcome {
-    /// The name of the outcome, for people and for files.
-    pub fn outcome_name(self) -> &'static str {
-        match self {
-            IterationsOutcome::Steady => "steady",
-            IterationsOutcome::Unsteady => "not steady",
-            IterationsOutcome::TooShort => "too short",
-            IterationsOutcome::Failed => "failed",
-        }
-    }
-}
+name_variants!(IterationsOutcome: Steady = "steady", Unsteady = "not steady",
+    TooShort = "too short", Failed = "failed");
 
 /// A benchmark file with its outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -489,7 +449,7 @@ pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile>
         identifier("file", "file") => &file.file,
         machine("parameter") => &name,
         figure("n", "iterations") =>
-            file.level.as_ref().map(|level| ReportCell::large_count(level.n as usize)),
+            file.level.as_ref().map(|level| level.n),
         words("outcome", "outcome") => outcome_cell(file.outcome),
         figure("cv", "CV") => ReportCell::share(file.level.as_ref().map(|level| level.spread.mean)),
         figure("max_cv", "max CV") => ReportCell::share(worst_case(file).map(|(_, cv)| cv)),
@@ -500,12 +460,11 @@ pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile>
 }
 
 fn outcome_cell(outcome: IterationsOutcome) -> ReportCell {
-    let emphasis = match outcome {
+    ReportCell::words(outcome.name()).with_emphasis(match outcome {
         IterationsOutcome::Steady => TextEmphasis::Good,
         IterationsOutcome::Failed => TextEmphasis::Bad,
         _ => TextEmphasis::Caution,
-    };
-    ReportCell::words(outcome.outcome_name()).with_emphasis(emphasis)
+    })
 }
 
 /// Returns the case that varies most, with its coefficient of variation.

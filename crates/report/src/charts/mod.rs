@@ -20,13 +20,14 @@ mod trend;
 pub use runs::{VariantLane, draw_bars, draw_every_run, draw_findings, draw_study};
 pub use trend::{TrendXAxis, draw_trend};
 
-use crate::case_labels::{CaseLabels, LabelLine};
-use crate::figure::{better_direction, name_in_unit};
+use crate::case_labels::{CaseLabels, LabelLine, distinct};
+use crate::document::ReportChart;
+use crate::figure::{better_direction, format_setting, name_in_unit};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::anyhow;
 use indexmap::IndexMap;
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison, CaseSummary};
-use speedwell_model::{Case, IntervalEstimate, Metric, Verdict};
+use speedwell_model::{Case, IntervalEstimate, Metric, Verdict, name_variants};
 use speedwell_plot as plot;
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -64,6 +65,9 @@ pub enum ChartKind {
     Trend,
 }
 
+name_variants!(ChartKind: Box = "box", Scatter = "scatter", Line = "line", Bar = "bar",
+    Forest = "forest", Histogram = "histogram", Flame = "flame", Trend = "trend");
+
 /// An unknown kind of chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -75,17 +79,7 @@ impl FromStr for ChartKind {
     type Err = UnknownChart;
 
     fn from_str(text: &str) -> Result<ChartKind, UnknownChart> {
-        Ok(match text {
-            "box" => ChartKind::Box,
-            "scatter" => ChartKind::Scatter,
-            "line" => ChartKind::Line,
-            "bar" => ChartKind::Bar,
-            "forest" => ChartKind::Forest,
-            "histogram" => ChartKind::Histogram,
-            "flame" => ChartKind::Flame,
-            "trend" => ChartKind::Trend,
-            _ => return Err(UnknownChart(text.to_owned())),
-        })
+        ChartKind::from_name(text).ok_or_else(|| UnknownChart(text.to_owned()))
     }
 }
 
@@ -122,14 +116,38 @@ pub fn threshold_band(comparison: &CandidateComparison) -> Option<(f64, f64)> {
 
 /// Returns one case of a forest chart, in percent. Returns `None` if the change is unknown.
 pub fn forest_row(row: &CaseComparison, label: String) -> Option<plot::ForestRow> {
-    let change = row.change?;
-    Some(plot::ForestRow {
-        label,
-        estimate: change.value * 100.0,
-        low: change.low * 100.0,
-        high: change.high * 100.0,
-        mark: verdict_mark(row.verdict),
-    })
+    Some(change_row(label, row.change?, verdict_mark(row.verdict)))
+}
+
+/// Returns a change as a row of a forest chart, in percent.
+pub fn change_row(
+    label: String,
+    change: IntervalEstimate,
+    mark: plot::VerdictMark,
+) -> plot::ForestRow {
+    let IntervalEstimate { value: estimate, low, high } = change.map(|share| share * 100.0);
+    plot::ForestRow { label, estimate, low, high, mark }
+}
+
+/// Draws changes of a comparison. The tables and the gallery of a page show the same data.
+pub fn forest_chart(
+    comparison: &CandidateComparison,
+    title: String,
+    subtitle: Option<String>,
+    rows: Vec<plot::ForestRow>,
+) -> ReportChart {
+    let confidence = format_setting(comparison.confidence);
+    let better = better_direction(comparison.metric.better);
+    let picture = plot::AnyChart::Forest(plot::ForestChart {
+        title,
+        subtitle,
+        x_label: format!("change in % with {confidence} interval ({better})"),
+        percent: true,
+        reference: 0.0,
+        band: threshold_band(comparison),
+        rows,
+    });
+    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(picture) }
 }
 
 fn verdict_mark(verdict: Verdict) -> plot::VerdictMark {
@@ -169,20 +187,9 @@ pub struct CaseCategory<'a> {
     pub variants: Vec<&'a CaseSummary>,
 }
 
-/// Returns the metrics of summaries, without duplicates.
-pub fn distinct_metrics(summaries: &[CaseSummary]) -> Vec<&Metric> {
-    let mut metrics: Vec<&Metric> = Vec::new();
-    for summary in summaries {
-        if !metrics.contains(&&summary.metric) {
-            metrics.push(&summary.metric);
-        }
-    }
-    metrics
-}
-
 /// Creates one panel per metric.
 pub fn metric_panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<MetricPanel<'_>> {
-    let metrics = distinct_metrics(summaries).into_iter();
+    let metrics = distinct(summaries.iter().map(|summary| &summary.metric)).into_iter();
     metrics.map(|metric| metric_panel(metric, summaries, unit)).collect()
 }
 
@@ -226,12 +233,10 @@ impl ComparedSides {
                 let exact_value = |value| IntervalEstimate { value, low: value, high: value };
                 let with_change = |change: IntervalEstimate| IntervalEstimate {
                     value: candidate,
-                    low: baseline * (1.0 + change.low),
-                    high: baseline * (1.0 + change.high),
+                    ..change.map(|share| baseline * (1.0 + share))
                 };
                 let candidate = row.change.map_or(exact_value(candidate), with_change);
-                let baseline = sides.entry(key(&comparison.baseline));
-                baseline.or_insert(exact_value(row.baseline.location));
+                sides.entry(key(&comparison.baseline)).or_insert(exact_value(baseline));
                 sides.entry(key(&comparison.candidate)).or_insert(candidate);
             }
         }
@@ -294,11 +299,8 @@ pub fn metric_axis(
     scale: &FigureScale,
     values: impl Iterator<Item = f64>,
 ) -> plot::ChartAxis {
-    let label = format!(
-        "{} ({})",
-        name_in_unit(metric.plain_name(), &scale.symbol),
-        better_direction(metric.better)
-    );
+    let name = name_in_unit(metric.plain_name(), &scale.symbol);
+    let label = format!("{name} ({})", better_direction(metric.better));
     let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
     for value in values.filter(|value| value.is_finite()) {
         smallest = smallest.min(value);
@@ -309,6 +311,23 @@ pub fn metric_axis(
     } else {
         plot::ChartAxis::linear(label)
     }
+}
+
+/// Draws a bar per label. `name` says what the bars show.
+pub fn single_bars(
+    title: &str,
+    name: &str,
+    values: impl Iterator<Item = (String, f64)>,
+) -> plot::AnyChart {
+    let category = |(label, value): (String, f64)| {
+        let bar = plot::ChartBar { name: name.to_owned(), value, ..plot::ChartBar::default() };
+        plot::BarCategory { label, bars: vec![bar] }
+    };
+    plot::AnyChart::Bar(plot::BarChart {
+        title: title.to_owned(),
+        categories: values.map(category).collect(),
+        ..plot::BarChart::default()
+    })
 }
 
 /// Creates a line or a cloud of points. Its color follows from its position among the series of the

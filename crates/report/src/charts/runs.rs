@@ -4,18 +4,18 @@
 
 use crate::case_labels::distinct;
 use crate::charts::{
-    CaseCategory, ChartKind, ComparedSides, MAX_DRAWN_RUNS, MetricPanel, count_runs, forest_row,
-    label_cases, metric_axis, metric_panels, not_a_trend, point_series, threshold_band,
+    CaseCategory, ChartKind, ComparedSides, MAX_DRAWN_RUNS, MetricPanel, count_runs, forest_chart,
+    forest_row, label_cases, metric_axis, metric_panels, not_a_trend, point_series,
 };
 use crate::comparison::shows_commands;
 use crate::document::ReportChart;
-use crate::figure::{better_direction, format_setting};
+use crate::figure::{better_direction, join_texts, unless_empty};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::bail;
 use speedwell_analysis::{
     AnalysisFindings, CandidateComparison, CaseSummary, ParameterStudy, StudyPoint,
 };
-use speedwell_model::{Metric, ParameterValue, RunValue};
+use speedwell_model::{IntervalEstimate, Metric, ParameterValue, RunValue};
 use speedwell_plot as plot;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub fn draw_findings(
             charts.extend(draw_boxes(findings, unit));
         }
         // The change of a single pair is one row, which says less than the values of both sides.
-        if shows_commands(findings) && is_single_case(findings) {
+        let is_single_case = findings.comparisons.iter().all(|found| found.rows.len() < 2);
+        if shows_commands(findings) && is_single_case {
             charts.rotate_left(changes);
         }
         return Ok(charts);
@@ -97,11 +98,6 @@ fn name_plainly(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
     Cow::Owned(named)
 }
 
-/// Whether every comparison has at most one case.
-fn is_single_case(findings: &AnalysisFindings) -> bool {
-    findings.comparisons.iter().all(|comparison| comparison.rows.len() < 2)
-}
-
 /// Draws a forest chart for each comparison that has a change to show.
 fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
     let has_change =
@@ -118,27 +114,10 @@ fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
         let name = if is_snippet { row.case.name_under(&comparison.candidate) } else { label };
         forest_row(row, name)
     };
-    let rows = names.into_iter().filter_map(name_row);
-    let metric = &comparison.metric;
-    let title =
-        format!("{}: {} against {}", metric.name, comparison.candidate, comparison.baseline);
-    let confidence = format_setting(comparison.confidence);
-    ReportChart {
-        picture: plot::AnyChart::Forest(plot::ForestChart {
-            title: title.clone(),
-            subtitle: Some(shared).filter(|shared| !shared.is_empty()),
-            x_label: format!(
-                "change in % with {confidence} interval ({})",
-                better_direction(metric.better)
-            ),
-            percent: true,
-            reference: 0.0,
-            band: threshold_band(comparison),
-            rows: rows.collect(),
-        }),
-        title,
-        shown_elsewhere: true,
-    }
+    let rows = names.into_iter().filter_map(name_row).collect();
+    let CandidateComparison { metric, baseline, candidate, .. } = comparison;
+    let title = format!("{}: {candidate} against {baseline}", metric.name);
+    forest_chart(comparison, title, Some(shared).filter(|shared| !shared.is_empty()), rows)
 }
 
 /// Draws a box chart per metric. Several cases of a comparison may differ by orders of magnitude.
@@ -170,15 +149,12 @@ fn relative_boxes(
         let reference = category.variants.iter().find(|summary| *summary.variant == *baseline)?;
         let center = || reference.center.value;
         let reference = compared.side_estimate(reference).map_or_else(center, |side| side.value);
-        let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
-        Some(box_category(category, compared, distance))
+        Some(box_category(category, compared, |stored: f64| (stored / reference - 1.0) * 100.0))
     };
     let categories = panel.categories.iter().filter_map(category).collect();
-    let label = format!(
-        "{}, difference from {baseline} in % ({})",
-        panel.metric.name,
-        better_direction(panel.metric.better)
-    );
+    let Metric { name, better, .. } = panel.metric;
+    let better = better_direction(*better);
+    let label = format!("{name}, difference from {baseline} in % ({better})");
     box_chart(panel, plot::ChartAxis::linear(label), categories)
 }
 
@@ -203,17 +179,9 @@ fn box_chart(
     value_axis: plot::ChartAxis,
     categories: Vec<plot::BoxCategory>,
 ) -> ReportChart {
-    let title = format!("{}, every run", panel.metric.name);
-    ReportChart {
-        picture: plot::AnyChart::Box(plot::BoxChart {
-            title: title.clone(),
-            subtitle: panel.subtitle(),
-            value_axis,
-            categories,
-        }),
-        title,
-        shown_elsewhere: true,
-    }
+    let (title, subtitle) = (format!("{}, every run", panel.metric.name), panel.subtitle());
+    let chart = plot::BoxChart { title, subtitle, value_axis, categories };
+    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(plot::AnyChart::Box(chart)) }
 }
 
 /// Draws a bar chart per metric. The bars show medians with their intervals, or the sides of a
@@ -249,14 +217,12 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     } else {
         "with the intervals of the changes"
     };
-    let title = format!("{}, {description}", panel.metric.name);
-    let chart = plot::BarChart {
-        title: title.clone(),
+    ReportChart::from_picture(plot::AnyChart::Bar(plot::BarChart {
+        title: format!("{}, {description}", panel.metric.name),
         subtitle: panel.subtitle(),
         value_axis: panel.value_axis(values),
         categories,
-    };
-    ReportChart::new(title, plot::AnyChart::Bar(chart))
+    }))
 }
 
 /// Draws histograms. Each case has a panel, and each sheet shows up to [`MAX_PANELS_PER_SHEET`]
@@ -281,7 +247,7 @@ fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<R
 /// [`draw_histograms`].
 fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
-        let point = |run: &speedwell_model::RunValue| {
+        let point = |run: &RunValue| {
             plot::ChartPoint::new(f64::from(run.slot), panel.scale.to_shown(run.value))
         };
         let series = |name: &str, summary: Option<&&CaseSummary>| {
@@ -316,8 +282,7 @@ fn draw_sheets(
         } else {
             title.to_owned()
         };
-        let picture = draw_sheet(panel, cases, (title.clone(), axes.clone()), marks);
-        ReportChart::new(title, picture)
+        ReportChart::from_picture(draw_sheet(panel, cases, (title, axes.clone()), marks))
     };
     panel.categories.chunks(MAX_PANELS_PER_SHEET).enumerate().map(sheet).collect()
 }
@@ -331,8 +296,7 @@ fn draw_sheet(
 ) -> plot::AnyChart {
     let mut subtitle = panel.subtitle();
     if let [only] = cases {
-        let first = only.variants.first();
-        subtitle = Some(first.map(|summary| summary.case.id()).unwrap_or_default());
+        subtitle = Some(only.variants.first().map(|summary| summary.case.id()).unwrap_or_default());
         match marks(only) {
             plot::GridMarks::Points(series) => {
                 let chart = plot::ScatterChart { title, subtitle, x, y, series };
@@ -355,8 +319,7 @@ fn draw_sheet(
 /// require that. Differences between cases do not matter.
 fn common_axis(panel: &MetricPanel<'_>) -> plot::ChartAxis {
     let values = |category: &CaseCategory<'_>| {
-        let summaries = category.variants.iter();
-        summaries.flat_map(|summary| panel.shown_values(summary)).collect::<Vec<_>>()
+        category.variants.iter().flat_map(|summary| panel.shown_values(summary)).collect::<Vec<_>>()
     };
     let mut axes =
         panel.categories.iter().map(|category| panel.value_axis(values(category).into_iter()));
@@ -495,7 +458,7 @@ pub fn draw_study(
     let drawing = StudyDrawing::new(study, unit);
     let (x, y) = (drawing.x_axis(log), drawing.y_axis());
     let title = format!("{} by {}", study.metric.plain_name(), study.x_axis);
-    let (name, subtitle) = (title.clone(), study_subtitle(study));
+    let subtitle = study_subtitle(study);
     let picture = match kind {
         None | Some(ChartKind::Line) => plot::AnyChart::Line(plot::LineChart {
             title,
@@ -520,15 +483,14 @@ pub fn draw_study(
             "this chart cannot show a parameter study: supported charts are line, scatter and bar"
         ),
     };
-    Ok(ReportChart::new(name, picture))
+    Ok(ReportChart::from_picture(picture))
 }
 
 fn study_subtitle(study: &ParameterStudy) -> Option<String> {
     let by = study.by.iter().map(|parameter| format!("one line per {parameter}"));
-    let averaged: Vec<&str> = study.aggregated.iter().map(|other| &*other.name).collect();
-    let mean = (!averaged.is_empty()).then(|| format!("mean over {}", averaged.join(", ")));
-    let parts: Vec<String> = by.chain(mean).collect();
-    Some(parts.join("; ")).filter(|text| !text.is_empty())
+    let averaged = join_texts(", ", study.aggregated.iter().map(|other| &other.name));
+    let mean = unless_empty(&*averaged, |names| format!("mean over {names}"));
+    Some(join_texts("; ", by.chain([mean]))).filter(|text| !text.is_empty())
 }
 
 impl<'a> StudyDrawing<'a> {
@@ -581,12 +543,14 @@ impl<'a> StudyDrawing<'a> {
         x.unwrap_or(f64::NAN)
     }
 
+    fn shown_mean(&self, point: &StudyPoint) -> IntervalEstimate {
+        point.mean.map(|stored| self.scale.to_shown(stored))
+    }
+
     fn bar_categories(&self) -> Vec<plot::BarCategory> {
-        let bar = |point: &StudyPoint| plot::ChartBar {
-            name: point.line.clone(),
-            value: self.scale.to_shown(point.mean.value),
-            low: Some(self.scale.to_shown(point.mean.low)),
-            high: Some(self.scale.to_shown(point.mean.high)),
+        let bar = |point: &StudyPoint| {
+            let IntervalEstimate { value, low, high } = self.shown_mean(point);
+            plot::ChartBar { name: point.line.clone(), value, low: Some(low), high: Some(high) }
         };
         let category = |x_value: &&ParameterValue| plot::BarCategory {
             label: format!("{}={x_value}", self.study.x_axis),
@@ -596,15 +560,13 @@ impl<'a> StudyDrawing<'a> {
     }
 
     fn line_points(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {
-        let points = self.study.points.iter();
-        points.filter(move |point| point.line == line)
+        self.study.points.iter().filter(move |point| point.line == line)
     }
 
     fn line_series(&self) -> Vec<plot::PointSeries> {
         let point = |point: &StudyPoint| {
-            let [y, low, high] = [point.mean.value, point.mean.low, point.mean.high]
-                .map(|value| self.scale.to_shown(value));
-            plot::ChartPoint::with_interval(self.x_position(point), y, low, high)
+            let IntervalEstimate { value, low, high } = self.shown_mean(point);
+            plot::ChartPoint::with_interval(self.x_position(point), value, low, high)
         };
         let series =
             |line: &&str| point_series((*line).to_owned(), self.line_points(line).map(point));

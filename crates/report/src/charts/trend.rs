@@ -1,12 +1,12 @@
 //! Draws trend charts: the points of a series, its levels, its changes, and notes on other events.
 //!
-//! This module places revisions on the axis; `series_change` puts the changes into words.
+//! This module places revisions on the axis; `changes.rs` puts the changes into words.
 
 use super::{metric_axis, verdict_mark};
 use crate::case_labels::distinct;
+use crate::changes::{SeriesChange, causes_text, series_changes, series_title};
 use crate::document::ReportChart;
-use crate::figure::format_moment;
-use crate::series_change::{SeriesChange, cause_text, series_changes, series_title};
+use crate::figure::{format_moment, unless_empty};
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::FactDifference;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -36,13 +36,9 @@ pub fn draw_trend(
     unit: Option<UnitChoice>,
 ) -> ReportChart {
     let drawing = TrendDrawing::new(series, history, axis, unit);
-    let title = series_title(series);
-    ReportChart {
-        picture: plot::AnyChart::Trend(drawing.build_chart(title.clone())),
-        title,
-        // The gallery of a page shows the same chart.
-        shown_elsewhere: true,
-    }
+    let picture = plot::AnyChart::Trend(drawing.build_chart());
+    // The gallery of a page shows the same chart.
+    ReportChart { shown_elsewhere: true, ..ReportChart::from_picture(picture) }
 }
 
 struct TrendDrawing<'a> {
@@ -76,14 +72,10 @@ impl<'a> TrendDrawing<'a> {
         }
     }
 
-    fn build_chart(&self, title: String) -> plot::TrendChart {
+    fn build_chart(&self) -> plot::TrendChart {
         let trend = &self.series.trend;
-        let metric = &self.series.key.metric;
         let values = trend.points.iter().map(|point| self.scale.to_shown(point.point.value));
-        let branch = match self.history.branch_name() {
-            "" => String::new(),
-            name => format!(" on {name}"),
-        };
+        let branch = unless_empty(self.history.branch_name(), |name| format!(" on {name}"));
         let (x, x_label) = match self.axis {
             TrendXAxis::Revision => (plot::TrendAxis::Revisions, format!("revision{branch}")),
             TrendXAxis::Time => (plot::TrendAxis::Time, format!("commit{branch} (UTC)")),
@@ -91,18 +83,15 @@ impl<'a> TrendDrawing<'a> {
         let changes = series_changes(self.series, self.history);
         let machine = |number: &u32| self.history.machines.get(number).map_or("", Machine::title);
         plot::TrendChart {
-            title,
+            title: series_title(self.series),
             subtitle: None,
             x,
             x_label,
-            y: metric_axis(metric, &self.scale, values),
+            y: metric_axis(&self.series.key.metric, &self.scale, values),
             unit: self.scale.symbol.to_string(),
             machines: self.machines.iter().map(machine).map(str::to_owned).collect(),
             points: trend.points.iter().filter_map(|point| self.draw_point(point)).collect(),
-            levels: trend
-                .levels
-                .iter()
-                .filter(|level| level.is_claimed)
+            levels: (trend.levels.iter().filter(|level| level.is_claimed))
                 .flat_map(|level| self.draw_levels(level))
                 .collect(),
             changes: changes.iter().filter_map(|line| self.draw_change(line)).collect(),
@@ -137,11 +126,11 @@ impl<'a> TrendDrawing<'a> {
     /// Draws the points of the parent branch after the fork.
     fn draw_continuation(&self) -> Option<plot::PointSeries> {
         let name = self.history.target.clone()?;
-        let points = self.series.continuation.iter().filter_map(|point| {
+        let draw = |point: &TrendPoint| {
             let x = *self.coordinates.get(&point.position)?;
             Some(plot::ChartPoint::new(x, self.scale.to_shown(point.point.value)))
-        });
-        let points: Vec<_> = points.collect();
+        };
+        let points: Vec<_> = self.series.continuation.iter().filter_map(draw).collect();
         (!points.is_empty()).then_some(plot::PointSeries { name, points, colour: None })
     }
 
@@ -155,25 +144,23 @@ impl<'a> TrendDrawing<'a> {
         let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
             let is_measured_on =
                 |point: &&TrendPoint| machine.is_none_or(|number| number == point.machine);
-            let mut points = self.series.trend.points[level.first..=level.last]
-                .iter()
-                .filter(|point| point.is_searched())
-                .filter(is_measured_on);
+            let points = self.series.trend.points[level.first..=level.last].iter();
+            let mut points = points.filter(|point| point.is_searched()).filter(is_measured_on);
             let coordinate = |point: &TrendPoint| self.coordinates.get(&point.position).copied();
             let from = coordinate(points.next()?)?;
+            let value = value.map(|stored| self.scale.to_shown(stored));
             Some(plot::TrendLevel {
                 from,
                 to: points.next_back().and_then(coordinate).unwrap_or(from),
                 machine: machine.and_then(|number| self.machine_index(number)),
-                value: self.scale.to_shown(value.value),
-                low: Some(self.scale.to_shown(value.low)),
-                high: Some(self.scale.to_shown(value.high)),
+                value: value.value,
+                low: Some(value.low),
+                high: Some(value.high),
             })
         };
-        let machine_levels = level.by_machine.iter();
-        let mut levels: Vec<_> = machine_levels
-            .filter_map(|(number, value)| level_segment(Some(*number), value))
-            .collect();
+        let of_machine =
+            |(number, value): &(u32, IntervalEstimate)| level_segment(Some(*number), value);
+        let mut levels: Vec<_> = level.by_machine.iter().filter_map(of_machine).collect();
         if levels.is_empty() {
             levels.extend(level_segment(None, &level.value));
         }
@@ -187,10 +174,7 @@ impl<'a> TrendDrawing<'a> {
             self.coordinates.get(&position).copied()
         };
         Some(plot::TrendChange {
-            name: match change.number {
-                0 => String::new(),
-                number => number.to_string(),
-            },
+            name: unless_empty(change.number, |number| number.to_string()),
             before: coordinate(&change.before)?,
             after: coordinate(&change.after)?,
             state: match change.state {
@@ -234,8 +218,7 @@ impl<'a> TrendDrawing<'a> {
         // If several machines changed in the same way, only the first note has a label.
         let mut descriptions: Vec<String> = Vec::new();
         for (&index, differences) in &self.series.environment_changes {
-            let causes: Vec<String> = differences.iter().map(cause_text).collect();
-            let description = causes.join("; ");
+            let description = causes_text(differences);
             let is_repeated = descriptions.contains(&description);
             let label = if is_repeated { String::new() } else { short_cause(differences) };
             let kind = plot::TrendNoteKind::Environment;
@@ -273,16 +256,13 @@ fn exclusion_reason(point: &TrendPoint) -> &'static str {
 /// Returns the positions of everything in the chart, with their times, in history order. A revision
 /// without a point is included if it lies between points or belongs to a session.
 fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u32, Option<i64>> {
-    let points = series.trend.points.iter();
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
     let mut positions: BTreeMap<u32, Option<i64>> = BTreeMap::new();
-    for point in points.chain(&series.continuation) {
+    for point in series.trend.points.iter().chain(&series.continuation) {
         positions.entry(point.position).or_insert_with(|| time(point));
     }
-    let ends = positions
-        .first_key_value()
-        .zip(positions.last_key_value())
-        .map(|((first, _), (last, _))| *first..=*last);
+    let ends = positions.first_key_value().zip(positions.last_key_value());
+    let ends = ends.map(|((first, _), (last, _))| *first..=*last);
     for landmark in history.landmarks.iter().chain(&series.failures) {
         let position = landmark.position;
         if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))

@@ -3,7 +3,6 @@
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::forest_row;
-use crate::columns::{ColumnSet, column_set};
 use crate::comparison::sections::ColumnHeadings;
 use crate::comparison::{VerdictLine, machines, verdict_emphasis};
 use crate::figure::{
@@ -11,7 +10,7 @@ use crate::figure::{
     format_setting, format_signed,
 };
 use crate::output::Verbosity;
-use crate::table::{ColumnKind, ReportCell, ReportColumn, RunList};
+use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, RunList, column_set};
 use serde_json::json;
 use speedwell_analysis::{AcrossMachines, CandidateComparison, CaseComparison, MachineEffect};
 use speedwell_model::DisturbanceFigure as Recorded;

@@ -24,19 +24,14 @@ pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWord
     let noun = metric_noun(metric);
     let dimension = dimension_of(&metric.unit);
     let is_time = dimension == Some(UnitDimension::Time) && noun.ends_with("time");
-    let is_rate = dimension == Some(UnitDimension::Rate);
     let is_less = change.value < 0.0;
     let (speed, time) = match metric.better {
         MetricDirection::Lower if is_time => (Some(reversed(change)), Some(*change)),
-        MetricDirection::Higher if is_rate => (Some(*change), None),
+        MetricDirection::Higher if dimension == Some(UnitDimension::Rate) => (Some(*change), None),
         _ => (None, None),
     };
     let factor_words = |change: IntervalEstimate, words: &str| {
-        let [factor, interval] = format_factor(&IntervalEstimate {
-            value: 1.0 + change.value,
-            low: 1.0 + change.low,
-            high: 1.0 + change.high,
-        });
+        let [factor, interval] = format_factor(&change.map(|share| 1.0 + share));
         let predicate = words.replace('N', &factor);
         EffectWords { predicate, link: "as", interval: spaced(&interval), is_factor: true }
     };
@@ -92,8 +87,8 @@ pub fn describe_unclear(metric: &Metric, change: &IntervalEstimate, other: &str)
         let [low, high] = [change.low, change.high].map(end);
         return format!("{verb} between {low} {less} and {high} {more} {noun} than {other}");
     };
-    let or_back =
-        percent(far_end).map_or_else(String::new, |end| format!(", or up to {end} {back}"));
+    let or_back = percent(far_end).map(|end| format!(", or up to {end} {back}"));
+    let or_back = or_back.unwrap_or_default();
     let interval = spaced(&format_percent_interval(change));
     format!("{verb} {size} {direction} {noun} than {other}{or_back}{interval}")
 }
@@ -120,11 +115,8 @@ pub fn spaced(interval: &str) -> String {
 /// Returns the change of the baseline against the candidate.
 pub fn reversed(change: &IntervalEstimate) -> IntervalEstimate {
     let reverse = |end: f64| 1.0 / (1.0 + end) - 1.0;
-    IntervalEstimate {
-        value: reverse(change.value),
-        low: reverse(change.high),
-        high: reverse(change.low),
-    }
+    let IntervalEstimate { value, low, high } = change.map(reverse);
+    IntervalEstimate { value, low: high, high: low }
 }
 
 #[cfg(test)]

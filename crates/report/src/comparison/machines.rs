@@ -2,11 +2,10 @@
 //! the machines differ, and what to expect of other such machines. `analysis/machines.rs` computes
 //! the findings.
 
-use crate::charts::{forest_row, threshold_band};
+use crate::charts::{change_row, forest_chart, forest_row};
 use crate::document::ReportChart;
 use crate::figure::{
-    better_direction, format_change, format_change_interval, format_count, format_probability,
-    format_setting,
+    format_change, format_change_interval, format_count, format_probability, format_setting,
 };
 use serde_json::{Value, json};
 use speedwell_analysis::{
@@ -81,18 +80,13 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
             format_count(machines.unwrap_or_default(), "machine", "machines")
         )];
     }
-    match &several[..] {
-        [only] => only
-            .populations
-            .iter()
-            .map(|population| expectation_note(population, comparison))
-            .collect(),
-        _ => vec![
-            "For each case, the HTML page and the exported data give the change to expect on other \
-             machines of a class."
-                .to_owned(),
-        ],
+    if let [only] = several[..] {
+        let populations = only.populations.iter();
+        return populations.map(|population| expectation_note(population, comparison)).collect();
     }
+    let note = "For each case, the HTML page and the exported data give the change to expect on other \
+                machines of a class.";
+    vec![note.to_owned()]
 }
 
 /// Says what to expect of other machines, as in `On other machines like these 4 (EPYC, ...): change
@@ -115,13 +109,8 @@ pub fn machines_forest(
     row: &CaseComparison,
 ) -> Option<ReportChart> {
     let by_machine = row.machines.as_ref().filter(|by_machine| by_machine.machines.len() > 1)?;
-    let better = comparison.metric.better;
-    let line = |label: String, estimate: IntervalEstimate| plot::ForestRow {
-        label,
-        estimate: estimate.value * 100.0,
-        low: estimate.low * 100.0,
-        high: estimate.high * 100.0,
-        mark: interval_mark(&estimate, better),
+    let line = |label: String, change: IntervalEstimate| {
+        change_row(label, change, interval_mark(&change, comparison.metric.better))
     };
     let mut rows: Vec<plot::ForestRow> = (by_machine.machines.iter())
         .filter_map(|machine| Some(line(machine.name.clone(), machine.change?)))
@@ -131,23 +120,7 @@ pub fn machines_forest(
         line(format!("on others like them ({})", population.class), population.change)
     }));
     let title = format!("{}: {} by machine", comparison.metric.name, comparison.candidate);
-    Some(ReportChart {
-        picture: plot::AnyChart::Forest(plot::ForestChart {
-            title: title.clone(),
-            subtitle: Some(row.case.id()),
-            x_label: format!(
-                "change in % with {} interval ({})",
-                format_setting(comparison.confidence),
-                better_direction(comparison.metric.better)
-            ),
-            percent: true,
-            reference: 0.0,
-            band: threshold_band(comparison),
-            rows,
-        }),
-        title,
-        shown_elsewhere: true,
-    })
+    Some(forest_chart(comparison, title, Some(row.case.id()), rows))
 }
 
 /// Returns the mark for a change that has an interval but no verdict.

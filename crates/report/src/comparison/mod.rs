@@ -4,38 +4,38 @@
 //!
 //! [`prepare_lines`] prepares what several cells of a row depend on: the common unit of both sides,
 //! the digits shown, and the footnote marks. `columns.rs` decides what each column shows, to people
-//! and to programs. `sections.rs` decides which comparisons share a table, and `commands.rs` what
-//! is special about tables of commands; sentences are in `text.rs`.
+//! and to programs. `sections.rs` decides which comparisons share a table, and what is special about
+//! tables of commands; sentences are in `text.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
 mod columns;
-mod commands;
 mod effect;
 pub(crate) mod machines;
 mod sections;
 mod text;
 
-pub use commands::shows_commands;
+pub use sections::shows_commands;
 pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
 
 use crate::case_labels::{LabelLine, distinct};
 use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, threshold_band};
 use crate::comparison::columns::{add_columns, add_counts, add_disturbance, verdict_columns};
-use crate::comparison::commands::baseline_row;
 use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures_of, report_validity};
 use crate::figure::{
-    Uncertainty, format_change, format_change_interval, format_number, format_share,
-    uncertainty_of_median,
+    Uncertainty, capitalize_first, format_change, format_change_interval, format_share,
+    format_whole, join_texts, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::session::StudyChoice;
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, take_common_text};
 use crate::unit::{FigureScale, UnitChoice};
-use anyhow::{bail, ensure};
-use sections::{CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, group_sections};
+use anyhow::ensure;
+use sections::{
+    CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, baseline_row, group_sections,
+};
 use speedwell_analysis::{
     self as analysis, AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison,
     bisect, snippet,
@@ -111,18 +111,13 @@ pub fn report_findings(
     // Build the summary only if it is shown: in large reports, it takes as much memory as the
     // comparison.
     let summary = || crate::summary::report_summaries(&findings.summaries, output);
-    if findings.comparisons.is_empty() {
-        let summary = summary();
-        document.report = summary.report;
-        document.append_document(summary);
-    } else {
-        let comparison = report_comparison(findings, output);
-        document.report = comparison.report;
-        document.append_document(comparison);
-        if output.verbosity == Verbosity::Verbose {
-            document.push_heading(2, "Each side by itself");
-            document.append_document(summary());
-        }
+    let is_compared = !findings.comparisons.is_empty();
+    let main = if is_compared { report_comparison(findings, output) } else { summary() };
+    document.report = main.report;
+    document.append_document(main);
+    if is_compared && output.verbosity == Verbosity::Verbose {
+        document.push_heading(2, "Each side by itself");
+        document.append_document(summary());
     }
     document.append_document(report_failures_of(&findings.failures, is_measured, output.verbosity));
     document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
@@ -144,18 +139,19 @@ const MAX_METRIC_HEADLINES: usize = 4;
 fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
     let Some(unit) = output.unit else { return Ok(()) };
     let summarized = findings.summaries.iter().map(|summary| &summary.metric);
-    let compared = findings.comparisons.iter().map(|found| &found.metric);
-    let metrics: Vec<_> = summarized.chain(compared).collect();
+    let metrics = summarized.chain(findings.comparisons.iter().map(|found| &found.metric));
     // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
     // also fits throughput.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
-    if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
-        return Ok(());
-    }
-    let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
+    let mut units: Vec<&str> = metrics.map(|metric| metric.unit.as_str()).collect();
     units.dedup();
-    bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
+    ensure!(
+        units.is_empty() || units.iter().copied().any(fits),
+        "no metric can be shown in '{unit}' (the metrics are measured in {})",
+        units.join(", ")
+    );
+    Ok(())
 }
 
 /// Returns the headline of the first comparison or of the only summary. Empty without either.
@@ -188,7 +184,10 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         let answered = if has_many_metrics { 1 } else { section.comparisons.len() };
         for comparison in &section.comparisons[..answered] {
             let context = HeadlineContext {
-                prefix: section.sentence_prefix(comparison),
+                prefix: match section.rows {
+                    SectionRows::Metrics => format!("{}: ", comparison.metric.name),
+                    _ => String::new(),
+                },
                 is_only: findings.comparisons.len() == 1,
                 is_about_candidate: findings.is_about_candidate,
                 unit: output.unit,
@@ -199,10 +198,10 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         add_section(section, findings, output, &mut document);
     }
     output.add_detail(&mut document, |output, document| {
-        let notes = text::comparison_notes(&findings.comparisons, output.verbosity);
-        document.extend(notes.into_iter().map(ReportBlock::Note));
+        document.push_notes(text::comparison_notes(&findings.comparisons, output.verbosity));
     });
-    document.attach_data("comparisons", text::comparisons_data(&findings.comparisons));
+    let data = findings.comparisons.iter().map(text::comparison_data);
+    document.attach_data("comparisons", data.collect());
     document
 }
 
@@ -228,12 +227,11 @@ fn add_section(
                 document.extend(sentence.map(ReportBlock::Paragraph));
             });
         }
-        let shared = shared_remarks(&section.named_rows().cases);
-        document.extend(shared.into_iter().map(ReportBlock::Note));
+        document.push_notes(shared_remarks(&section.named_rows().cases));
         let compared = section.comparisons.iter();
         let machine_notes = compared.flat_map(|comparison| machines::population_notes(comparison));
-        document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
-        document.extend(text::disturbance_note(&section.comparisons).map(ReportBlock::Note));
+        document.push_notes(distinct(machine_notes));
+        document.push_notes(text::disturbance_note(&section.comparisons));
     }
     let failures = &findings.failures;
     document.extend(text::unmatched_blocks(&section.comparisons, failures, output.verbosity));
@@ -252,11 +250,10 @@ fn section_table(
         .or_else(|| text::range_of_runs(lines.iter().map(|line| line.row)));
     let confidence = section.first_comparison().confidence;
     let mut columns = verdict_columns(&section.column_headings(), confidence, output.verbosity);
-    let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
-    if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
+    let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
+    if section_rows.iter().any(|row| row.baseline.exposure.known_share().is_some()) {
         add_disturbance(&mut columns, output.verbosity);
     }
-    let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
     add_columns(&mut columns, &section_rows, output.verbosity);
     add_counts(&mut columns, beside);
     let count_runs = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
@@ -283,10 +280,13 @@ fn section_table(
             }
         }
     }
-    let facts = text::comparison_caption(&section.comparisons, unit, runs);
-    let caption = [Some(named.shared), facts.filter(|_| !are_commands)];
+    let mut caption = vec![named.shared];
+    if !are_commands {
+        caption.push(text::comparison_caption(&section.comparisons, unit, runs));
+    }
+    caption.retain(|line| !line.is_empty());
     ReportTable {
-        caption: caption.into_iter().flatten().filter(|line| !line.is_empty()).collect(),
+        caption,
         footnotes: footnotes.into_texts(),
         band: threshold_band(section.first_comparison()),
         ..columns.table_of_rows(CHANGES_TABLE, rows)
@@ -369,9 +369,8 @@ impl VerdictLine<'_> {
     /// the fractions is large enough to matter.
     fn disturbance_cell(&self) -> ReportCell {
         let sides = [&self.row.baseline.exposure, &self.row.candidate.exposure];
-        let shares = sides.map(|side| format_share(side.disturbed_share()));
         ReportCell::from(sides[1].disturbed_share())
-            .with_text(shares.join(" | "))
+            .with_text(sides.map(|side| format_share(side.disturbed_share())).join(" | "))
             .shown_if(sides.iter().any(|side| side.is_notable()))
     }
 }
@@ -391,12 +390,13 @@ pub fn prepare_lines<'a>(
             FigureScale::fit_scale(unit, &sides, choice).keeping_counts(unit, figures(row), choice)
         };
         let scale = common.clone().unwrap_or_else(fit_scale);
+        let notes = row_notes(row).filter(|text| !shared.contains(&capitalize_sentence(text)));
         VerdictLine {
             name: RowName::default(),
             last_places: last_places(row, &scale),
             unit: scale.symbol.clone(),
             runs: runs_text(row),
-            marks: footnote_marks(row, &shared, footnotes),
+            marks: join_texts(" ", notes.map(|text| footnotes.footnote_mark(&text))),
             comparison,
             row,
             scale,
@@ -452,13 +452,12 @@ fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> O
     }
     let sides = cases.iter().flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
     let scale = FigureScale::common_scale(&metric.unit, sides, choice)?;
-    let all_figures = cases.iter().flat_map(|(_, row)| figures(row));
-    Some(scale.keeping_counts(&metric.unit, all_figures, choice))
+    Some(scale.keeping_counts(&metric.unit, cases.iter().flat_map(|(_, row)| figures(row)), choice))
 }
 
 fn runs_text(row: &CaseComparison) -> String {
     let (old, new) = (row.baseline.runs.len(), row.candidate.runs.len());
-    if old == new { format_number(old as f64, 0) } else { format!("{old}/{new}") }
+    if old == new { format_whole(old) } else { format!("{old}/{new}") }
 }
 
 /// All notes on a row.
@@ -481,23 +480,8 @@ pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
 
 /// Capitalizes a note's first letter and ends the note with a period.
 fn capitalize_sentence(note: &str) -> String {
-    let mut characters = note.chars();
-    let first = characters.next().map(|first| first.to_uppercase().to_string());
-    let remainder = characters.as_str();
     let end = if note.ends_with('.') { "" } else { "." };
-    format!("{}{remainder}{end}", first.unwrap_or_default())
-}
-
-fn footnote_marks(
-    row: &CaseComparison,
-    shared: &[String],
-    footnotes: &mut TableFootnotes,
-) -> String {
-    row_notes(row)
-        .filter(|text| !shared.contains(&capitalize_sentence(text)))
-        .map(|text| footnotes.footnote_mark(&text))
-        .collect::<Vec<_>>()
-        .join(" ")
+    capitalize_first(note) + end
 }
 
 #[cfg(test)]

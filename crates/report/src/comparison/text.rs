@@ -5,14 +5,14 @@
 
 use crate::case_labels::distinct;
 use crate::charts::label_cases;
-use crate::comparison::commands::with_short_names;
 use crate::comparison::effect::{EffectWords, describe_effect, describe_unclear, reversed, spaced};
+use crate::comparison::sections::with_short_names;
 use crate::comparison::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
-    Uncertainty, better_direction, format_change_interval, format_count, format_number,
-    format_percent_interval, format_quantity, format_setting, format_share, name_in_unit,
-    quality_words,
+    Uncertainty, better_direction, describe_metric, format_change_interval, format_count,
+    format_percent_interval, format_quantity, format_setting, format_share, format_whole,
+    join_texts, quality_words,
 };
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
@@ -75,15 +75,13 @@ pub fn comparison_headline(
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let failed = [&comparison.baseline, &comparison.candidate].into_iter().filter_map(|side| {
         let mut failures = failures.iter().filter(|failure| !failure.cause.is_skip());
-        let failure = failures.find(|failure| failure.variant.as_ref() == Some(side))?;
-        let reason = failure.reason_line();
+        let reason = failures.find(|failure| failure.variant.as_ref() == Some(side))?.reason_line();
         Some(match reason.strip_prefix("failed") {
             Some(reason) => format!("{side} failed{reason}"),
             None => format!("{side} failed ({reason})"),
         })
     });
-    let failed: Vec<String> = failed.collect();
-    (!failed.is_empty()).then(|| failed.join(" and "))
+    Some(join_texts(" and ", failed)).filter(|failed| !failed.is_empty())
 }
 
 fn single_case_headline(
@@ -137,9 +135,7 @@ const MAX_TOLD_DETECTABLE: f64 = 0.5;
 /// Whether the headline of a single case says which difference would have been found. It does not
 /// if the interval leaves open a change that is larger than that, and the estimate is such a one.
 fn is_without_difference(comparison: &CandidateComparison, row: &CaseComparison) -> bool {
-    let (Some(change), Some(detectable)) = (row.change, row.detectable) else {
-        return false;
-    };
+    let (Some(change), Some(detectable)) = (row.change, row.detectable) else { return false };
     let includes_zero = change.low <= 0.0 && change.high >= 0.0;
     let farthest = change.high.ln_1p().max(-change.low.ln_1p());
     let is_within = farthest <= detectable.ln_1p() || change.value.abs() <= comparison.delta;
@@ -164,11 +160,13 @@ fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Me
         _ => format!("unclear whether {candidate} is {good} than {baseline}"),
     };
     // Without a verdict, the reader needs to know which direction is better.
-    let better = format!(" ({})", better_direction(metric.better));
-    let direction = if row.verdict == Verdict::Unclear { better.as_str() } else { "" };
-    let change =
-        size(row, metric).map(|size| format!(": {} {size}{direction}", metric.plain_name()));
-    format!("{sentence}{}", change.unwrap_or_default())
+    let direction = match row.verdict {
+        Verdict::Unclear => format!(" ({})", better_direction(metric.better)),
+        _ => String::new(),
+    };
+    let size = size(row, metric);
+    let change = size.map(|size| format!(": {} {size}{direction}", metric.plain_name()));
+    sentence + &change.unwrap_or_default()
 }
 
 /// Says how many runs there are and, if a note says so, how many are enough.
@@ -177,7 +175,7 @@ fn too_few_runs(comparison: &CandidateComparison, row: &CaseComparison) -> Strin
     let mut notes = row.notes.iter().filter_map(|note| note.strip_prefix("Too few "));
     let (unit, numbers) = match notes.find_map(|note| note.split_once(": ")) {
         Some((unit, numbers)) => (unit, numbers.trim_end_matches('.').to_owned()),
-        None => ("runs", format!("{} a side", format_number(fewest as f64, 0))),
+        None => ("runs", format!("{} a side", format_whole(fewest))),
     };
     let CandidateComparison { baseline, candidate, .. } = comparison;
     format!("too few {unit} to compare {candidate} with {baseline}: {numbers}")
@@ -275,9 +273,8 @@ fn representative_change(comparison: &CandidateComparison) -> String {
         return format!(" Typical change: {}.", format_change_interval(&typical));
     }
     let size = |row: &&CaseComparison| row.change.map_or(0.0, |change| change.value.ln_1p().abs());
-    let changed = [Verdict::Better, Verdict::Worse]
-        .into_iter()
-        .flat_map(|verdict| comparison.rows_with_verdict(verdict));
+    let decided = [Verdict::Better, Verdict::Worse].into_iter();
+    let changed = decided.flat_map(|verdict| comparison.rows_with_verdict(verdict));
     let largest = changed.max_by(|one, other| size(one).total_cmp(&size(other)));
     largest.and_then(|row| Some((row, row.change?))).map_or_else(String::new, |(row, change)| {
         let EffectWords { predicate, interval, .. } = describe_effect(&comparison.metric, &change);
@@ -319,18 +316,15 @@ pub fn comparison_caption(
     section: &[&CandidateComparison],
     unit: Option<String>,
     runs: Option<String>,
-) -> Option<String> {
-    let mut parts = Vec::new();
+) -> String {
     let metric = &section[0].metric;
-    if section.iter().all(|comparison| comparison.metric == *metric) {
-        parts.push(name_in_unit(metric.plain_name(), unit.as_deref().unwrap_or_default()));
-        parts.push(better_direction(metric.better).to_owned());
-    }
-    parts.extend(runs.map(|runs| match runs.as_str() {
+    let is_common = section.iter().all(|comparison| comparison.metric == *metric);
+    let described = is_common.then(|| describe_metric(metric, unit));
+    let runs = runs.map(|runs| match &*runs {
         "1" => "1 run a side".to_owned(),
         _ => format!("{runs} runs a side"),
-    }));
-    Some(parts.join(", ")).filter(|line| !line.is_empty())
+    });
+    join_texts(", ", described.into_iter().chain(runs))
 }
 
 /// Returns the line below a table of commands: the number of runs, and their order.
@@ -353,7 +347,7 @@ pub fn runs_sentence(
 /// Formats the smallest and the largest number of runs of a side.
 pub fn range_of_runs<'r>(rows: impl Iterator<Item = &'r CaseComparison>) -> Option<String> {
     let counts = rows.flat_map(|row| [row.baseline.runs.len(), row.candidate.runs.len()]);
-    format_range(&counts.collect::<Vec<usize>>(), |runs| format_number(runs as f64, 0))
+    format_range(&counts.collect::<Vec<usize>>(), format_whole)
 }
 
 /// Returns the explanations below all tables, without duplicates: limits of unusual figures and,
@@ -365,9 +359,7 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
     for comparison in comparisons.iter().filter(|comparison| !comparison.rows.is_empty()) {
         let method = || is_verbose.then(|| method_note(comparison));
         notes.extend(unusual_figures(comparison).or_else(method));
-        if is_verbose {
-            notes.extend(hypothesis_note(comparison));
-        }
+        notes.extend(hypothesis_note(comparison).filter(|_| is_verbose));
         if is_verbose || comparison.correction == TestingCorrection::None {
             notes.extend(correction_note(comparisons).map(str::to_owned));
         }
@@ -376,12 +368,8 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
         comparisons,
         [only] if matches!(&only.rows[..], [row] if row.verdict == Verdict::Unclear)
     );
-    if is_verbose || !is_in_headline {
-        notes.extend(undetected_note(comparisons));
-    }
-    if is_verbose {
-        notes.extend(early_stop_note(comparisons));
-    }
+    notes.extend(undetected_note(comparisons).filter(|_| is_verbose || !is_in_headline));
+    notes.extend(early_stop_note(comparisons).filter(|_| is_verbose));
     distinct(notes)
 }
 
@@ -411,10 +399,9 @@ pub fn disturbance_note(comparisons: &[&CandidateComparison]) -> Option<String> 
     let unclear = unpaired.flat_map(|found| found.rows_with_verdict(Verdict::Unclear));
     let shares = unclear.flat_map(|row| [&row.baseline.exposure, &row.candidate.exposure]);
     let notable = shares.filter(|side| side.is_notable()).map(|side| side.disturbed_share());
-    let worst = notable.max_by(f64::total_cmp)?;
     Some(format!(
         "Other work disturbed up to {} of the runs of unclear cases: quiet the machine.",
-        format_share(worst)
+        format_share(notable.max_by(f64::total_cmp)?)
     ))
 }
 
@@ -512,16 +499,16 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
         format!("where no change was found, a change of {range} would have been detected")
     });
     let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
-    let needed = format_range(&more_runs, |n| format_number(f64::from(n), 0))
+    let needed = format_range(&more_runs, format_whole)
         .map(|range| format!("unclear cases need about {range} more runs a side"));
-    let parts: Vec<String> = found.into_iter().chain(needed).collect();
-    (!parts.is_empty()).then(|| capitalize_sentence(&parts.join("; ")))
+    let note = join_texts("; ", found.into_iter().chain(needed));
+    (!note.is_empty()).then(|| capitalize_sentence(&note))
 }
 
 fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let looks: Vec<u32> = rows.filter_map(|row| row.decided_at).collect();
-    let range = format_range(&looks, |n| format_number(f64::from(n), 0))?;
+    let range = format_range(&looks, format_whole)?;
     Some(format!(
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
          early exaggerates changes a little."
@@ -558,13 +545,9 @@ pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
     if comparison.rows.len() <= MAX_SHORT_TABLE {
         return Vec::new();
     }
-    let largest = |verdict| largest_changes(comparison, verdict);
-    let items: Vec<String> = [Verdict::Worse, Verdict::Better]
-        .map(largest)
-        .concat()
-        .into_iter()
-        .map(highlight_text)
-        .collect();
+    let verdicts = [Verdict::Worse, Verdict::Better].into_iter();
+    let largest = verdicts.flat_map(|verdict| largest_changes(comparison, verdict));
+    let items: Vec<String> = largest.map(highlight_text).collect();
     if items.is_empty() {
         return Vec::new();
     }
@@ -610,17 +593,14 @@ pub fn unmatched_blocks(
         }
         let cases = format_count(ids.len(), "case", "cases");
         blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
-        let is_verbose = verbosity == Verbosity::Verbose;
-        let most = if is_verbose { usize::MAX } else { MAX_NAMED_UNMATCHED };
+        let most = if verbosity == Verbosity::Verbose { usize::MAX } else { MAX_NAMED_UNMATCHED };
         let mut items: Vec<String> = (ids.iter().take(most))
             .map(|id| match failed_partner(id, variant, comparisons, failures) {
                 Some(failed) => format!("{id}: {failed}"),
                 None => id.clone(),
             })
             .collect();
-        if most < ids.len() {
-            items.push(format!("and {} more", ids.len() - most));
-        }
+        items.extend((most < ids.len()).then(|| format!("and {} more", ids.len() - most)));
         blocks.push(ReportBlock::List(items));
     }
     blocks
@@ -646,14 +626,10 @@ fn failed_partner(
     })
 }
 
-/// Returns one object per comparison.
-pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
-    comparisons.iter().map(comparison_data).collect()
-}
-
-fn comparison_data(comparison: &CandidateComparison) -> Value {
+/// Describes a comparison for programs.
+pub fn comparison_data(comparison: &CandidateComparison) -> Value {
     let count = |verdict| comparison.rows_with_verdict(verdict).count();
-    let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some());
+    let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
     let mut data = json!({
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
@@ -674,9 +650,8 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
         "only_baseline": comparison.only_baseline,
         "only_candidate": comparison.only_candidate,
     });
-    let withheld_count = withheld.count();
-    if withheld_count > 0 {
-        data["verdicts"]["withheld"] = json!(withheld_count);
+    if withheld > 0 {
+        data["verdicts"]["withheld"] = json!(withheld);
     }
     data
 }

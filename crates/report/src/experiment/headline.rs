@@ -3,13 +3,14 @@
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
-use crate::columns::column_set;
 use crate::document::{ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, decimal_place, format_change, format_change_interval, format_count, format_number,
-    format_setting, format_signed, name_in_unit, quality_words,
+    format_setting, format_signed, join_texts, name_in_unit, quality_words,
 };
-use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
+use crate::table::{
+    ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set, json_number,
+};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
 use speedwell_analysis::{CandidateComparison, CaseComparison};
@@ -41,43 +42,26 @@ pub fn answer_blocks(
             1 => first.metric.name.clone(),
             _ => format!("{}, {}", group.name, first.metric.name),
         };
-        let sentences = group_sentences(group, first, &mut name_variant).into_iter();
-        blocks.extend(
-            sentences.map(|sentence| ReportBlock::Headline(format!("{subject}: {sentence}."))),
-        );
+        let pairs = first.findings.comparisons.iter().filter(|comparison| !is_control(comparison));
+        blocks.extend(pairs.map(|comparison| {
+            let candidate = name_variant(&comparison.candidate);
+            let baseline = name_variant(&comparison.baseline);
+            let verdicts = verdict_summary(comparison);
+            let counts = instructions_note(group, comparison).unwrap_or_default();
+            let sentence =
+                format!("{subject}: {candidate} against {baseline}: {verdicts}{counts}.");
+            ReportBlock::Headline(sentence)
+        }));
         blocks.extend(noise_floor_note(group, first).map(ReportBlock::Note));
     }
     blocks
-}
-
-/// States the result of each comparison of a group.
-fn group_sentences(
-    group: &GroupFindings,
-    metric: &MetricFindings,
-    name_variant: &mut dyn FnMut(&str) -> String,
-) -> Vec<String> {
-    metric
-        .findings
-        .comparisons
-        .iter()
-        .filter(|comparison| !is_control(comparison))
-        .map(|comparison| {
-            let candidate = name_variant(&comparison.candidate);
-            let baseline = name_variant(&comparison.baseline);
-            format!(
-                "{candidate} against {baseline}: {}{}",
-                verdict_summary(comparison),
-                instructions_note(group, comparison).unwrap_or_default()
-            )
-        })
-        .collect()
 }
 
 /// Summarizes a comparison: verdicts with the number of cases and the size of the change.
 fn verdict_summary(comparison: &CandidateComparison) -> String {
     let total = comparison.rows.len();
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
-    let parts = verdict_clauses(comparison, &rows, total);
+    let clauses = verdict_clauses(comparison, &rows, total);
     let typical = comparison.typical().filter(|_| total > 1);
     let overall_change = match (typical, comparison.range()) {
         (Some(typical), _) => Some(format!("; typically {}", format_change_interval(&typical))),
@@ -87,10 +71,10 @@ fn verdict_summary(comparison: &CandidateComparison) -> String {
         }
         (None, None) => None,
     };
-    if parts.is_empty() {
+    if clauses.is_empty() {
         "nothing to compare".to_owned()
     } else {
-        parts.join(", ") + &overall_change.unwrap_or_default()
+        clauses + &overall_change.unwrap_or_default()
     }
 }
 
@@ -107,13 +91,10 @@ fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) ->
         row.verdict != Verdict::Unclear && unclear.any(|unclear_row| unclear_row.case == row.case)
     };
     let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_unclear).collect();
-    let parts = verdict_clauses(counts, &rows, comparison.rows.len());
-    (!parts.is_empty()).then(|| {
-        format!(
-            "; where the verdict is unclear, the counts of {} show: {}",
-            counts.metric.name.replace('_', " "),
-            parts.join(", ")
-        )
+    let clauses = verdict_clauses(counts, &rows, comparison.rows.len());
+    (!clauses.is_empty()).then(|| {
+        let name = counts.metric.name.replace('_', " ");
+        format!("; where the verdict is unclear, the counts of {name} show: {clauses}")
     })
 }
 
@@ -122,7 +103,7 @@ fn verdict_clauses(
     comparison: &CandidateComparison,
     rows: &[&CaseComparison],
     total: usize,
-) -> Vec<String> {
+) -> String {
     let (good, bad) = quality_words(&comparison.metric);
     let order = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
     let parts = order.into_iter().filter_map(|verdict| {
@@ -148,7 +129,7 @@ fn verdict_clauses(
             Verdict::Unclear => format!("unclear{in_cases}{}", possible_changes(&rows)),
         })
     });
-    parts.collect()
+    join_texts(", ", parts)
 }
 
 /// Formats the change, or the range of changes over several cases.
@@ -178,15 +159,13 @@ fn size_text(rows: &[&CaseComparison]) -> String {
 /// Formats the range of changes that the data cannot exclude.
 fn possible_changes(rows: &[&CaseComparison]) -> String {
     let changes = rows.iter().filter_map(|row| row.change);
-    let ends = changes.map(|change| (change.low, change.high));
-    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
-        (low.min(end.0), high.max(end.1))
-    });
-    let range = (low.is_finite() && high.is_finite()).then(|| {
-        let percent = |share: f64| format!("{}%", format_signed(share * 100.0, 0));
-        format!(", {} to {} is possible", percent(low), percent(high))
-    });
-    range.unwrap_or_default()
+    let low = changes.clone().map(|change| change.low).fold(f64::INFINITY, f64::min);
+    let high = changes.map(|change| change.high).fold(f64::NEG_INFINITY, f64::max);
+    if !low.is_finite() || !high.is_finite() {
+        return String::new();
+    }
+    let [low, high] = [low, high].map(|share| format_signed(share * 100.0, 0));
+    format!(", {low}% to {high}% is possible")
 }
 
 fn format_factor(change: f64) -> String {
@@ -210,14 +189,13 @@ pub fn variant_label(experiment: &ExperimentDesign, name: &str) -> String {
 
 /// Returns a note on how large differences get without a cause, according to the control.
 fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<String> {
-    let floor = metric.floor?;
     let control = metric.findings.comparisons.iter().find(|comparison| is_control(comparison))?;
     Some(format!(
         "{}: '{}' measured against itself changed by {} ({}). This experiment cannot detect \
          smaller differences.",
         group.name,
         control.baseline,
-        format_change_interval(&floor),
+        format_change_interval(&metric.floor?),
         metric.metric.name
     ))
 }
@@ -226,7 +204,7 @@ fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<St
 // that failed, and forest charts of the changes of a group.
 
 /// The results in one case for every combination of two factors, in the main metric of the group.
-struct FactorGrid<'a> {
+pub struct FactorGrid<'a> {
     case: String,
     metric: &'a Metric,
     scale: FigureScale,
@@ -236,32 +214,19 @@ struct FactorGrid<'a> {
     rows: Vec<(String, Vec<Option<GridCell<'a>>>)>,
 }
 
-struct GridCell<'a> {
-    variant: &'a str,
-    center: IntervalEstimate,
-}
+/// A variant with its figure.
+type GridCell<'a> = (&'a str, IntervalEstimate);
 
-/// Builds a table per case. Returns no tables unless all variants declare the same two factors.
-pub fn factor_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
-    factor_grids(group, experiment).iter().map(grid_table).collect()
-}
-
-/// Draws a chart per case. Its grouped bars show whether the two factors interact.
-pub fn factor_charts(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportChart> {
-    factor_grids(group, experiment).iter().map(grid_chart).collect()
-}
-
-fn factor_grids<'a>(
+/// Returns a grid per case. Returns no grids unless all variants declare the same two factors.
+pub fn factor_grids<'a>(
     group: &'a GroupFindings,
     experiment: &'a ExperimentDesign,
 ) -> Vec<FactorGrid<'a>> {
     let Some((across, down)) = factor_names(experiment) else { return Vec::new() };
     let Some(metric) = group.metrics.first() else { return Vec::new() };
     let summaries = metric.findings.summaries.iter();
-    distinct(summaries.map(|summary| summary.case.id()))
-        .into_iter()
-        .map(|case| case_grid(case, metric, experiment, &across, &down))
-        .collect()
+    let cases = distinct(summaries.map(|summary| summary.case.id())).into_iter();
+    cases.map(|case| case_grid(case, metric, experiment, &across, &down)).collect()
 }
 
 fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {
@@ -277,8 +242,7 @@ fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {
 
 fn factor_values(experiment: &ExperimentDesign, factor: &str) -> Vec<String> {
     let factors = experiment.variants.iter().flat_map(|variant| &variant.factors);
-    let values = factors.filter(|(name, _)| name == factor);
-    distinct(values.map(|(_, value)| value.clone()))
+    distinct(factors.filter(|(name, _)| name == factor).map(|(_, value)| value.clone()))
 }
 
 fn case_grid<'a>(
@@ -297,16 +261,11 @@ fn case_grid<'a>(
         let has = |variant: &ExperimentVariant, factor: &str, level: &str| {
             variant.factors.iter().any(|(name, value)| name == factor && value == level)
         };
-        let mut variants = experiment.variants.iter();
-        let variant = variants
-            .find(|variant| has(variant, across, column) && has(variant, down, row))?
-            .name
-            .as_str();
+        let is_wanted =
+            |variant: &&ExperimentVariant| has(variant, across, column) && has(variant, down, row);
+        let variant = experiment.variants.iter().find(is_wanted)?.name.as_str();
         let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
-        Some(GridCell {
-            variant,
-            center: compared.side_estimate(summary).unwrap_or(summary.center),
-        })
+        Some((variant, compared.side_estimate(summary).unwrap_or(summary.center)))
     };
     let row = |name: String| {
         let cells = columns.iter().map(|column| cell(&name, column)).collect();
@@ -323,17 +282,17 @@ fn case_grid<'a>(
     }
 }
 
-fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
+/// Builds a table with a row and a column per value of the factors.
+pub fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     let scale = &grid.scale;
     let rows = grid.rows.iter().map(|(name, grid_cells)| {
-        let data: serde_json::Map<String, serde_json::Value> = grid_cells
-            .iter()
-            .flatten()
-            .filter_map(|cell| Some((cell.variant.to_owned(), json_number(cell.center.value)?)))
-            .collect();
+        let data = grid_cells.iter().flatten();
+        let data =
+            data.filter_map(|(variant, center)| Some((*variant, json_number(center.value)?)));
+        let data: serde_json::Value = data.collect();
         let mut cells = vec![ReportCell::words(name), ReportCell::value(data)];
         cells.extend(grid_cells.iter().map(|cell| match cell {
-            Some(GridCell { variant, center }) => {
+            Some((variant, center)) => {
                 let digits = scale.rounding_place(center.value, Uncertainty::Unknown);
                 ReportCell::text(format!("{} ({variant})", scale.format_bare(center.value, digits)))
             }
@@ -354,9 +313,10 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     }
 }
 
-fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
+/// Draws grouped bars, which show whether the two factors interact.
+pub fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
     let bar = |(column, cell): (&String, &Option<GridCell<'_>>)| {
-        let center = cell.as_ref()?.center;
+        let (_, center) = cell.as_ref()?;
         Some(plot::ChartBar {
             name: format!("{}: {column}", grid.across),
             value: grid.scale.to_shown(center.value),
@@ -368,15 +328,13 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
         label: format!("{}: {name}", grid.down),
         bars: grid.columns.iter().zip(cells).filter_map(bar).collect(),
     };
-    let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
     let axis = format!("{} in {}", grid.metric.name, grid.scale.symbol);
-    let chart = plot::BarChart {
-        title: title.clone(),
+    ReportChart::from_picture(plot::AnyChart::Bar(plot::BarChart {
+        title: format!("{} by {} and {}", grid.metric.name, grid.down, grid.across),
         subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
         value_axis: plot::ChartAxis::linear(axis),
         categories: grid.rows.iter().map(category).collect(),
-    };
-    ReportChart::new(title, plot::AnyChart::Bar(chart))
+    }))
 }
 
 /// Lists the combinations of case and variant that failed, with the reasons. Returns `None` if
@@ -384,57 +342,38 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
 pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     let mut cells: Vec<FailedCell<'_>> = Vec::new();
     for failure in found.failures.iter().filter(|failure| !failure.cause.is_skip()) {
-        let is_same = |cell: &&mut FailedCell<'_>| {
-            cell.failure.case == failure.case
-                && cell.failure.variant == failure.variant
-                && cell.failure.cause == failure.cause
+        let is_same = |(other, _): &&mut FailedCell<'_>| {
+            (&other.case, &other.variant, &other.cause)
+                == (&failure.case, &failure.variant, &failure.cause)
         };
         match cells.iter_mut().find(is_same) {
-            Some(cell) => cell.times += 1,
-            None => cells.push(FailedCell { failure, times: 1 }),
+            Some((_, times)) => *times += 1,
+            None => cells.push((failure, 1)),
         }
     }
     if cells.is_empty() {
         return None;
     }
     let columns = column_set! { cell: FailedCell<'_>;
-        label("case", "case") => cell.failure.case.as_deref().unwrap_or("all"),
-        words("variant", "variant") => cell.failure.variant.as_deref().unwrap_or("all"),
+        label("case", "case") => cell.0.case.as_deref().unwrap_or("all"),
+        words("variant", "variant") => cell.0.variant.as_deref().unwrap_or("all"),
         figure("runs", "failed") =>
-            ReportCell::from(cell.times).with_text(format_count(cell.times, "run", "runs")),
+            ReportCell::from(cell.1).with_text(format_count(cell.1, "run", "runs")),
         words("cause", "why") =>
-            ReportCell::words(cell.failure.cause.to_string()).with_emphasis(TextEmphasis::Bad),
+            ReportCell::words(cell.0.cause.to_string()).with_emphasis(TextEmphasis::Bad),
     };
-    let mut rows = Vec::new();
-    for cell in &cells {
-        rows.push(columns.build_row(cell));
-        let last =
-            cell.failure.stderr_tail.lines().last().map(str::trim).filter(|line| !line.is_empty());
-        rows.extend(last.map(|line| ReportRow::Remark(format!("last line of stderr: {line}"))));
-    }
+    let last_line = |cell: &FailedCell<'_>| {
+        let last = cell.0.stderr_tail.lines().last().map(str::trim);
+        last.filter(|line| !line.is_empty()).map(|line| format!("last line of stderr: {line}"))
+    };
     Some(ReportTable {
         caption: vec!["cases and variants without a result".to_owned()],
-        ..columns.table_of_rows("cells", rows)
+        ..columns.build_with_remarks("cells", &cells, last_line)
     })
 }
 
-/// The failures of one case and variant that have the same cause.
-struct FailedCell<'a> {
-    failure: &'a StepFailure,
-    times: usize,
-}
-
-/// Draws a forest chart per metric, with a row for every case of every pair of variants. The shaded
-/// band shows how much the control changed when compared with itself. Without a control, it shows
-/// which changes count as the same.
-pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
-    group.metrics.iter().filter_map(|metric| metric_forest(group, metric)).collect()
-}
-
-/// The forest chart of the group's main metric.
-pub fn main_forest(group: &GroupFindings) -> Option<ReportChart> {
-    metric_forest(group, group.metrics.first()?)
-}
+/// A failure, with the number of failures of the same case and variant that have the same cause.
+type FailedCell<'a> = (&'a StepFailure, usize);
 
 /// Returns the rows of one pair of variants, labelled by what distinguishes the cases.
 fn pair_rows(comparison: &CandidateComparison) -> Vec<plot::ForestRow> {
@@ -451,36 +390,31 @@ fn pair_rows(comparison: &CandidateComparison) -> Vec<plot::ForestRow> {
     rows.collect()
 }
 
-fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<ReportChart> {
-    let rows: Vec<plot::ForestRow> = metric
-        .findings
-        .comparisons
-        .iter()
-        .filter(|comparison| !is_control(comparison))
-        .flat_map(pair_rows)
-        .collect();
-    let first = metric.findings.comparisons.first()?;
-    let floor = metric
-        .floor
-        .map(|floor| (floor.low * 100.0, floor.high * 100.0))
-        .filter(|(low, high)| low.is_finite() && high.is_finite());
+/// Draws a forest chart with a row for every case of every pair of variants. The shaded band shows
+/// how much the control changed when compared with itself. Without a control, it shows which changes
+/// count as the same.
+pub fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<ReportChart> {
+    let comparisons = &metric.findings.comparisons;
+    let first = comparisons.first()?;
+    let pairs = comparisons.iter().filter(|comparison| !is_control(comparison));
+    let rows: Vec<plot::ForestRow> = pairs.flat_map(pair_rows).collect();
+    let floor = metric.floor.map(|floor| (floor.low * 100.0, floor.high * 100.0));
+    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
     let subtitle = match floor {
         Some(_) => "shaded: the change of the control against itself",
         None => "shaded: changes that count as the same",
     };
-    let title = format!("{}, {}: changes", group.name, metric.metric.name);
     if rows.is_empty() {
         return None;
     }
     let better = crate::figure::better_direction(metric.metric.better);
-    let chart = plot::ForestChart {
-        title: title.clone(),
+    Some(ReportChart::from_picture(plot::AnyChart::Forest(plot::ForestChart {
+        title: format!("{}, {}: changes", group.name, metric.metric.name),
         subtitle: Some(subtitle.to_owned()),
         x_label: format!("change in % ({better})"),
         percent: true,
         reference: 0.0,
         band: floor.or_else(|| threshold_band(first)),
         rows,
-    };
-    Some(ReportChart::new(title, plot::AnyChart::Forest(chart)))
+    })))
 }

@@ -4,7 +4,7 @@
 use crate::charts::NS_PER_MS;
 use crate::document::ReportChart;
 use crate::experiment::headline::variant_label;
-use crate::figure::{Uncertainty, decimal_place, format_number};
+use crate::figure::{Uncertainty, decimal_place, format_number, join_texts};
 use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{GroupFindings, LatencyCurve};
@@ -72,8 +72,7 @@ pub fn draw_tail(
     series: ChartSeries,
     experiment: &ExperimentDesign,
 ) -> Vec<ReportChart> {
-    let pictures = served_pictures(group, series, experiment);
-    pictures.iter().map(ServedPicture::draw_slowest).collect()
+    served_pictures(group, series, experiment).iter().map(ServedPicture::draw_slowest).collect()
 }
 
 fn served_pictures<'a>(
@@ -83,17 +82,15 @@ fn served_pictures<'a>(
 ) -> Vec<ServedPicture<'a>> {
     let cases = curves_by_case(group, experiment);
     if series == ChartSeries::Variants {
+        let line = |curve: &'a LatencyCurve| ServedLine {
+            name: variant_label(experiment, &curve.variant),
+            curve,
+            colour: variant_color(experiment, curve),
+        };
         let pictures = cases.into_iter().map(|(case, curves)| ServedPicture {
             subject: case.id(),
             short_name: |curve| curve.variant.to_string(),
-            lines: curves
-                .into_iter()
-                .map(|curve| ServedLine {
-                    name: variant_label(experiment, &curve.variant),
-                    curve,
-                    colour: variant_color(experiment, curve),
-                })
-                .collect(),
+            lines: curves.into_iter().map(line).collect(),
         });
         return pictures.collect();
     }
@@ -114,8 +111,7 @@ fn served_pictures<'a>(
 }
 
 fn variant_color(experiment: &ExperimentDesign, curve: &LatencyCurve) -> Option<plot::RgbColor> {
-    let mut variants = experiment.variants.iter();
-    let variant = variants.find(|variant| variant.name == *curve.variant)?;
+    let variant = experiment.variants.iter().find(|variant| variant.name == *curve.variant)?;
     variant.color.as_ref()?.parse().ok()
 }
 
@@ -138,12 +134,9 @@ impl<'a> ServedPicture<'a> {
             let name = (self.short_name)(line.curve);
             Some(format!("{name} {}", format_number(ms, decimal_place(ms, Uncertainty::Unknown))))
         });
-        let longest: Vec<String> = longest.collect();
-        let subtitle = format!(
-            "{}; shown up to {end}%; slowest request in ms: {}",
-            self.subject,
-            longest.join(", ")
-        );
+        let longest = join_texts(", ", longest);
+        let subtitle =
+            format!("{}; shown up to {end}%; slowest request in ms: {longest}", self.subject);
         let axes = (
             plot::ChartAxis::linear("percentage of the requests"),
             plot::ChartAxis::linear("served within, ms"),
@@ -154,8 +147,7 @@ impl<'a> ServedPicture<'a> {
     /// Returns the percentage at which the chart ends.
     fn end_percentage(&self) -> u32 {
         let highest = |percent: u32| {
-            let times = self.lines.iter().filter_map(|line| line.curve.median_at(percent));
-            times.fold(0.0, f64::max)
+            self.lines.iter().filter_map(|line| line.curve.median_at(percent)).fold(0.0, f64::max)
         };
         let [highest_end, .., lowest_end] = END_PERCENTAGES;
         let fits = |percent: &u32| highest(*percent) <= MAX_TIME_RATIO * highest(lowest_end);
@@ -167,8 +159,7 @@ impl<'a> ServedPicture<'a> {
             plot::ChartAxis::nines("percentage of the requests"),
             plot::ChartAxis::log10("served within, ms"),
         );
-        let title = "Percentage served, slowest requests";
-        self.draw_lines(title, self.subject.clone(), axes, 50..=99)
+        self.draw_lines("Percentage served, slowest requests", self.subject.clone(), axes, 50..=99)
     }
 
     fn draw_lines(
@@ -185,18 +176,15 @@ impl<'a> ServedPicture<'a> {
             colour: line.colour,
         });
         let series: Vec<plot::PointSeries> = series.collect();
-        ReportChart::new(
-            title,
-            plot::AnyChart::Line(plot::LineChart {
-                title: title.to_owned(),
-                subtitle: Some(subtitle),
-                x,
-                y,
-                observations: Vec::new(),
-                curves: series.len(),
-                series,
-            }),
-        )
+        ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
+            title: title.to_owned(),
+            subtitle: Some(subtitle),
+            x,
+            y,
+            observations: Vec::new(),
+            curves: series.len(),
+            series,
+        }))
     }
 }
 
@@ -207,7 +195,6 @@ fn curve_points(
     percents: &RangeInclusive<u32>,
     with_runs: bool,
 ) -> Vec<plot::ChartPoint> {
-    let points = curve.points.iter().filter(|(percent, _)| percents.contains(percent));
     let point = |(percent, times): &(u32, [f64; 3])| {
         let x = f64::from(*percent);
         let [median, low, high] = times.map(|ns| ns / NS_PER_MS);
@@ -217,14 +204,13 @@ fn curve_points(
             plot::ChartPoint::new(x, median)
         }
     };
-    points.map(point).collect()
+    curve.points.iter().filter(|(percent, _)| percents.contains(percent)).map(point).collect()
 }
 
 /// Builds a table per case.
 pub fn served_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     let cases = curves_by_case(group, experiment);
-    let tables = cases.iter().map(|(case, curves)| case_table(&case.id(), curves, experiment));
-    tables.collect()
+    cases.iter().map(|(case, curves)| case_table(&case.id(), curves, experiment)).collect()
 }
 
 /// Returns the curves of each case, in order of first appearance. Variants are in file order.
@@ -256,39 +242,36 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
     let medians = |curve: &&LatencyCurve| AB_PERCENTS.map(|percent| curve.median_at(percent));
     let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &times, None);
-    let mut columns = vec![ReportColumn::machine("case"), ReportColumn::figure("percent", "%")];
-    columns.push(ReportColumn::machine("values"));
-    columns.extend(
-        curves.iter().map(|curve| ReportColumn::figure("shown", &*curve.variant).for_people()),
-    );
-    let mut rows: Vec<ReportRow> = AB_PERCENTS
-        .iter()
-        .map(|percent| {
-            let time_cell = |curve: &&LatencyCurve| {
-                let ns = curve.median_at(*percent);
-                ReportCell::text(ns.map_or("?".to_owned(), |ns| {
-                    scale.format_bare(ns, scale.rounding_place(ns, Uncertainty::Unknown))
-                }))
-            };
-            let values = curves.iter().filter_map(|curve| {
-                Some((curve.variant.to_string(), json_number(curve.median_at(*percent)?)?))
-            });
-            let values: serde_json::Map<String, serde_json::Value> = values.collect();
-            let mut cells = vec![
-                ReportCell::value(case),
-                ReportCell::figure(Some(f64::from(*percent))).with_text(percent.to_string()),
-            ];
-            cells.push(ReportCell::value(values));
-            cells.extend(curves.iter().map(time_cell));
-            ReportRow::Cells(cells)
-        })
-        .collect();
+    let mut columns = vec![
+        ReportColumn::machine("case"),
+        ReportColumn::figure("percent", "%"),
+        ReportColumn::machine("values"),
+    ];
+    let column =
+        |curve: &&LatencyCurve| ReportColumn::figure("shown", &*curve.variant).for_people();
+    columns.extend(curves.iter().map(column));
+    let row = |percent: u32| {
+        let time_cell = |curve: &&LatencyCurve| {
+            let ns = curve.median_at(percent);
+            ReportCell::text(ns.map_or("?".to_owned(), |ns| {
+                scale.format_bare(ns, scale.rounding_place(ns, Uncertainty::Unknown))
+            }))
+        };
+        let values = curves.iter().filter_map(|curve| {
+            Some((curve.variant.to_string(), json_number(curve.median_at(percent)?)?))
+        });
+        let mut cells = vec![
+            ReportCell::value(case),
+            ReportCell::from(f64::from(percent)).with_text(percent.to_string()),
+            ReportCell::value(values.collect::<serde_json::Value>()),
+        ];
+        cells.extend(curves.iter().map(time_cell));
+        ReportRow::Cells(cells)
+    };
+    let mut rows: Vec<ReportRow> = AB_PERCENTS.map(row).into();
     rows.push(ReportRow::Remark(in_flight_caption(curves)));
-    let labels = curves
-        .iter()
-        .map(|curve| variant_label(experiment, &curve.variant))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let labels = curves.iter().map(|curve| variant_label(experiment, &curve.variant));
+    let labels = join_texts(", ", labels);
     ReportTable {
         caption: vec![
             case.to_owned(),
@@ -305,13 +288,13 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
 
 /// Says how many requests were in flight, because latencies at different loads are not comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
-    let parts: Vec<String> = curves
-        .iter()
-        .filter_map(|curve| Some(format!("{} {:.1}", curve.variant, curve.effective_concurrency?)))
-        .collect();
+    let part = |curve: &&LatencyCurve| {
+        Some(format!("{} {:.1}", curve.variant, curve.effective_concurrency?))
+    };
+    let averages = join_texts(", ", curves.iter().filter_map(part));
     let requested = curves.iter().find_map(|curve| curve.requested_concurrency);
     let requested_note = requested.map(|requested| format!(" of {requested}")).unwrap_or_default();
-    format!("requests in flight on average{requested_note}: {}", parts.join(", "))
+    format!("requests in flight on average{requested_note}: {averages}")
 }
 
 #[cfg(test)]

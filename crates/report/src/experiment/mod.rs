@@ -8,15 +8,14 @@
 mod headline;
 mod latency_curve;
 
-use crate::columns::column_set;
 use crate::comparison::report_comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::failures::{report_failures, report_validity};
 use crate::figure::{
-    Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
+    Uncertainty, decimal_place, format_change_interval, format_number, format_quantity, join_texts,
 };
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
+use crate::table::{ReportCell, ReportTable, TextEmphasis, column_set};
 use crate::{ChartKind, charts, gallery, profile_sections, summary};
 use serde_json::{Value, json};
 use speedwell_analysis::AnalysisFindings;
@@ -36,8 +35,7 @@ pub fn report_experiment(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("experiment");
-    let title = experiment.question.as_ref().unwrap_or(&experiment.name);
-    document.push_heading(1, title.clone());
+    document.push_heading(1, experiment.question.as_ref().unwrap_or(&experiment.name).clone());
     if found.groups.is_empty() {
         document.push_headline("nothing was measured");
     }
@@ -46,25 +44,20 @@ pub fn report_experiment(
     document.append_document(report_claims(found));
     document.append_document(report_gates(found));
     document.append_document(report_validity(&found.validity));
-    document.extend(experiment.placement.as_ref().map(|placement| {
-        let text = format!(
-            "{} Latencies include the network between them.",
-            placement.describe_machines()
-        );
-        ReportBlock::Note(text)
+    document.push_notes(experiment.placement.as_ref().map(|placement| {
+        format!("{} Latencies include the network between them.", placement.describe_machines())
     }));
     document.push_warnings(&found.warnings);
     let (leading, others) = leading_first(requested_charts(found, experiment, output), found);
-    let chart_block = |chart| ReportBlock::Chart(Box::new(chart));
-    document.extend(leading.into_iter().map(chart_block));
+    document.push_charts(leading);
     output.add_detail(&mut document, |output, document| {
         add_tables(found, experiment, output, document);
     });
     document.append_document(report_failures(&found.failures, output.verbosity));
-    document.extend(others.into_iter().map(chart_block));
+    document.push_charts(others);
     let draws = draws_flames(experiment, output);
     document.append_document(profile_sections(&found.profiles, draws, output));
-    let everything = merge_groups(&found.groups);
+    let everything = merge_metrics(found.groups.iter().flat_map(|group| &group.metrics));
     document.extend(gallery::findings_gallery(&everything, output));
     document
 }
@@ -75,18 +68,15 @@ fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
 ) -> (Vec<ReportChart>, Vec<ReportChart>) {
-    let main_charts = found.groups.iter().filter_map(headline::main_forest);
-    let titles: Vec<String> = main_charts.map(|chart| chart.title).collect();
+    let title =
+        |group: &GroupFindings| Some(headline::metric_forest(group, group.metrics.first()?)?.title);
+    let titles: Vec<String> = found.groups.iter().filter_map(title).collect();
     let (mut leading, mut others): (Vec<ReportChart>, Vec<ReportChart>) =
         charts.into_iter().partition(|chart| titles.contains(&chart.title));
     if leading.is_empty() && !others.is_empty() {
         leading.push(others.remove(0));
     }
     (leading, others)
-}
-
-fn merge_groups(groups: &[GroupFindings]) -> AnalysisFindings {
-    merge_metrics(groups.iter().flat_map(|group| &group.metrics))
 }
 
 fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> AnalysisFindings {
@@ -99,14 +89,11 @@ fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> A
 }
 
 fn requested_outputs(experiment: &ExperimentDesign) -> Vec<&str> {
-    let names: Vec<&str> = experiment
-        .outputs
-        .iter()
-        .filter_map(|output| match output {
-            Wanted::Table(name) | Wanted::Chart { name, .. } => Some(name.as_str()),
-            Wanted::Report(_) => None,
-        })
-        .collect();
+    let names = experiment.outputs.iter().filter_map(|output| match output {
+        Wanted::Table(name) | Wanted::Chart { name, .. } => Some(name.as_str()),
+        Wanted::Report(_) => None,
+    });
+    let names: Vec<&str> = names.collect();
     if names.is_empty() { DEFAULT_OUTPUTS.to_vec() } else { names }
 }
 
@@ -143,12 +130,17 @@ fn add_tables(
                 ReportBlock::Note(text) => Some(text.clone()),
                 _ => None,
             }));
-            keep_data(part.data, &mut compared, document);
+            for (name, value) in part.data {
+                match value {
+                    Value::Array(items) if name == "comparisons" => compared.extend(items),
+                    value => document.attach_data(name, value),
+                }
+            }
             part.blocks
         };
         let main_blocks = report_part(main_metric, u8::from(has_several_groups));
         let mut others = report_part(others, 1);
-        others.extend(distribution_tables(group, experiment).map(ReportBlock::Table));
+        others.extend(distribution_tables(group, experiment).into_iter().map(ReportBlock::Table));
         document.extend(main_blocks);
         if !others.is_empty() {
             document.push(ReportBlock::Aside {
@@ -185,12 +177,8 @@ fn remove_notes(blocks: &mut Vec<ReportBlock>, texts: &[String]) {
 
 /// Returns one line about the other metrics of a group.
 fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
-    let others = group.metrics.iter().skip(1);
-    let mut names: Vec<&str> = others.map(|metric| metric.metric.name.as_str()).collect();
-    if names.is_empty() {
-        names.push("percentiles and factors");
-    }
-    let listed = names.join(", ");
+    let names = join_texts(", ", group.metrics.iter().skip(1).map(|metric| &metric.metric.name));
+    let listed = if names.is_empty() { "percentiles and factors" } else { &*names };
     if several { format!("More of {}: {listed}", group.name) } else { format!("More: {listed}") }
 }
 
@@ -206,7 +194,7 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
         report_comparison(&merged, output)
     };
     // Leave out headlines, because the answers are at the top of the report.
-    part.blocks.retain(|block| !matches!(block, ReportBlock::Headline(_)));
+    part.blocks.retain(|block| !block.is_headline());
     for block in &mut part.blocks {
         if let ReportBlock::Heading { level, .. } = block {
             *level += deeper;
@@ -215,30 +203,17 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
     part
 }
 
-/// Adds comparisons to one list, and all other data to the document.
-fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, document: &mut Document) {
-    for (name, value) in data {
-        match value {
-            Value::Array(items) if name == "comparisons" => compared.extend(items),
-            value => document.attach_data(name, value),
-        }
-    }
-}
-
 /// Builds percentile and factor tables, if the file requests them.
-fn distribution_tables(
-    group: &GroupFindings,
-    experiment: &ExperimentDesign,
-) -> impl Iterator<Item = ReportTable> {
+fn distribution_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     let requested = requested_outputs(experiment);
-    let tables_if_requested = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
-        if requested.contains(&name) { tables() } else { Vec::new() }
-    };
-    let percentiles = tables_if_requested("latency-percentiles", &|| {
-        latency_curve::served_tables(group, experiment)
-    });
-    let factors = tables_if_requested("factors", &|| headline::factor_tables(group, experiment));
-    percentiles.into_iter().chain(factors)
+    let mut tables = Vec::new();
+    if requested.contains(&"latency-percentiles") {
+        tables.extend(latency_curve::served_tables(group, experiment));
+    }
+    if requested.contains(&"factors") {
+        tables.extend(headline::factor_grids(group, experiment).iter().map(headline::grid_table));
+    }
+    tables
 }
 
 /// Draws the charts that the file requests, in its order.
@@ -261,37 +236,22 @@ fn requested_charts(
         charts.extend(DEFAULT_OUTPUTS.map(|name| (name, ChartSeries::Variants, stages)));
     }
     let drawn = charts.into_iter().flat_map(|(name, series, stages)| {
-        charts_named(name, series, stages, found, experiment, output)
+        let draw = |group: &GroupFindings| match name {
+            "served" => latency_curve::draw_served(group, series, stages, experiment),
+            "ecdf-tail" => latency_curve::draw_tail(group, series, experiment),
+            "bar" => charts::draw_bars(&merge_metrics(&group.metrics), output.unit),
+            "forest" => {
+                let metrics = group.metrics.iter();
+                metrics.filter_map(|metric| headline::metric_forest(group, metric)).collect()
+            }
+            "factors" => {
+                headline::factor_grids(group, experiment).iter().map(headline::grid_chart).collect()
+            }
+            _ => Vec::new(),
+        };
+        found.groups.iter().flat_map(draw).collect::<Vec<_>>()
     });
     drawn.collect()
-}
-
-fn charts_named(
-    name: &str,
-    series: ChartSeries,
-    stages: &[Vec<String>],
-    found: &ExperimentFindings,
-    experiment: &ExperimentDesign,
-    output: &OutputOptions,
-) -> Vec<ReportChart> {
-    let groups = found.groups.iter();
-    match name {
-        "served" => groups
-            .flat_map(|group| latency_curve::draw_served(group, series, stages, experiment))
-            .collect(),
-        "ecdf-tail" => {
-            groups.flat_map(|group| latency_curve::draw_tail(group, series, experiment)).collect()
-        }
-        "bar" => groups
-            .flat_map(|group| {
-                let findings = merge_groups(std::slice::from_ref(group));
-                charts::draw_bars(&findings, output.unit)
-            })
-            .collect(),
-        "forest" => groups.flat_map(headline::metric_forests).collect(),
-        "factors" => groups.flat_map(|group| headline::factor_charts(group, experiment)).collect(),
-        _ => Vec::new(),
-    }
 }
 
 // Reports the claims and gates of an experiment, with their outcomes.
@@ -305,40 +265,34 @@ fn report_claims(found: &ExperimentFindings) -> Document {
     }
     let columns = column_set! { claim: ClaimFound;
         words("claim", "claim") => &claim.sentence,
-        words("answer", "answer") => answer_cell(claim.holds),
+        words("answer", "answer") => {
+            let (word, symbol, emphasis) = answer_words(claim.holds);
+            ReportCell::marked(word, symbol, emphasis)
+        },
         machine("expression") => &claim.text,
         machine("parts") => parts_data(claim),
     };
-    let mut rows = Vec::new();
-    for claim in &found.claims {
-        rows.push(columns.build_row(claim));
-        rows.extend(claim.parts.iter().map(comparison_remark).map(ReportRow::Remark));
-    }
-    document.push_table(ReportTable {
+    let remarks =
+        |claim: &ClaimFound| claim.parts.iter().map(comparison_remark).collect::<Vec<_>>();
+    document.with_table(ReportTable {
         caption: vec!["claims".to_owned()],
-        ..columns.table_of_rows("claims", rows)
-    });
-    document
+        ..columns.build_with_remarks("claims", &found.claims, remarks)
+    })
 }
 
-/// Returns the machine-readable word, the displayed text and the emphasis of an answer.
-fn answer_words(answer: ClaimAnswer) -> (&'static str, &'static str, TextEmphasis) {
+/// Returns an answer as a word, with its symbol and its emphasis.
+fn answer_words(answer: ClaimAnswer) -> (&'static str, char, TextEmphasis) {
     match answer {
-        ClaimAnswer::Yes => ("holds", "✓ holds", TextEmphasis::Good),
-        ClaimAnswer::No => ("fails", "✗ fails", TextEmphasis::Bad),
-        ClaimAnswer::Undecided => ("undecided", "? undecided", TextEmphasis::Caution),
+        ClaimAnswer::Yes => ("holds", '✓', TextEmphasis::Good),
+        ClaimAnswer::No => ("fails", '✗', TextEmphasis::Bad),
+        ClaimAnswer::Undecided => ("undecided", '?', TextEmphasis::Caution),
     }
-}
-
-fn answer_cell(answer: ClaimAnswer) -> ReportCell {
-    let (word, shown, emphasis) = answer_words(answer);
-    ReportCell::words(word).with_text(shown).with_emphasis(emphasis)
 }
 
 /// Describes one comparison of a claim, with its figures.
 fn comparison_remark(part: &ClaimComparison) -> String {
     let case_prefix = part.about.as_ref().map(|case| format!("{case}: ")).unwrap_or_default();
-    let (_, shown, _) = answer_words(part.holds);
+    let (answer, symbol, _) = answer_words(part.holds);
     let sides = part.sides.map_or("not measured".to_owned(), |(left, right)| {
         let figure = |value: f64| match &part.unit {
             Some(unit) => format_quantity(value, unit, Uncertainty::Unknown),
@@ -350,7 +304,8 @@ fn comparison_remark(part: &ClaimComparison) -> String {
         let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(format_figure);
         format!(", {value} times [{low}, {high}]")
     });
-    format!("{case_prefix}{}: {sides}{} {shown}", part.text, ratio.unwrap_or_default())
+    let ratio = ratio.unwrap_or_default();
+    format!("{case_prefix}{}: {sides}{ratio} {symbol} {answer}", part.text)
 }
 
 fn format_figure(value: f64) -> String {
@@ -380,46 +335,33 @@ fn report_gates(found: &ExperimentFindings) -> Document {
     if found.gates.is_empty() {
         return document;
     }
-    let broken: Vec<String> = found
-        .gates
-        .iter()
-        .filter(|gate| gate.is_broken)
-        .map(|gate| {
-            let change = gate.change.as_ref().map(format_change_interval).unwrap_or_default();
-            format!(
-                "'{}' breaks the gate '{}' in {}: {change}",
-                gate.candidate, gate.text, gate.case
-            )
-        })
-        .collect();
+    let broken = found.gates.iter().filter(|gate| gate.is_broken).map(|gate| {
+        let change = gate.change.as_ref().map(format_change_interval).unwrap_or_default();
+        format!("'{}' breaks the gate '{}' in {}: {change}", gate.candidate, gate.text, gate.case)
+    });
+    let broken: Vec<String> = broken.collect();
     let passed_count = found.gates.iter().filter(|gate| gate.is_kept).count();
-    let undecided_count = found.gates.len() - passed_count - broken.len();
-    let sentence = format!(
-        "Gates: {passed_count} of {} passed, {} failed, {undecided_count} undecided.",
-        found.gates.len(),
-        broken.len()
-    );
-    document.push(ReportBlock::Paragraph(sentence));
+    let (total, failed_count) = (found.gates.len(), broken.len());
+    document.push_paragraph(format!(
+        "Gates: {passed_count} of {total} passed, {failed_count} failed, {} undecided.",
+        total - passed_count - failed_count
+    ));
     if !broken.is_empty() {
         document.push(ReportBlock::List(broken));
     }
-    let data: Vec<Value> = found
-        .gates
-        .iter()
-        .map(|gate| {
-            json!({
-                "gate": gate.text,
-                "group": gate.group,
-                "case": gate.case,
-                "candidate": gate.candidate,
-                "change": gate.change.map(|change| change.value),
-                "change_low": gate.change.map(|change| change.low),
-                "change_high": gate.change.map(|change| change.high),
-                "passed": gate.is_kept,
-                "failed": gate.is_broken,
-            })
+    let data = found.gates.iter().map(|gate| {
+        json!({
+            "gate": gate.text,
+            "group": gate.group,
+            "case": gate.case,
+            "candidate": gate.candidate,
+            "change": gate.change.map(|change| change.value),
+            "change_low": gate.change.map(|change| change.low),
+            "change_high": gate.change.map(|change| change.high),
+            "passed": gate.is_kept,
+            "failed": gate.is_broken,
         })
-        .collect();
-    document.attach_data("gates", Value::Array(data));
+    });
+    document.attach_data("gates", data.collect());
     document
 }

@@ -24,12 +24,11 @@ pub struct Json;
 impl RenderDocument for Json {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let members = members_of(document);
-        let last = members.len().saturating_sub(1);
         writeln!(out, "{{")?;
         for (index, (name, member)) in members.iter().enumerate() {
             write!(out, "  {}: ", Value::from(*name))?;
             member.write(out)?;
-            writeln!(out, "{}", if index < last { "," } else { "" })?;
+            writeln!(out, "{}", if index + 1 < members.len() { "," } else { "" })?;
         }
         writeln!(out, "}}")
     }
@@ -57,12 +56,11 @@ impl JsonMember<'_> {
                 writeln!(out, "[")?;
                 for (index, item) in items.iter().enumerate() {
                     let comma = if index + 1 < items.len() { "," } else { "" };
-                    match item {
-                        ListItem::Value(value) => writeln!(out, "    {value}{comma}")?,
-                        ListItem::Row(table, cells) => {
-                            writeln!(out, "    {}{comma}", row_value(table, cells))?;
-                        }
-                    }
+                    let value = match item {
+                        ListItem::Value(value) => Cow::Borrowed(&**value),
+                        ListItem::Row(table, cells) => Cow::Owned(row_value(table, cells)),
+                    };
+                    writeln!(out, "    {value}{comma}")?;
                 }
                 write!(out, "  ]")
             }
@@ -74,58 +72,46 @@ impl JsonMember<'_> {
 
 fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
     let report = json!({"report": document.report, "schema": SCHEMA_VERSION});
-    let head = JsonMember::Other(Cow::Owned(report));
-    let mut members: Vec<(&str, JsonMember<'_>)> = vec![("speedwell", head)];
     let sentences_of = |is_of_kind: fn(&ReportBlock) -> bool| {
         let blocks = document.all_blocks().into_iter().filter(|block| is_of_kind(block));
         let sentences = blocks.filter_map(|block| block.sentence());
-        let items = sentences.map(|text| ListItem::Value(Cow::Owned(text.into())));
-        JsonMember::List(items.collect())
+        JsonMember::List(sentences.map(|text| ListItem::Value(Cow::Owned(text.into()))).collect())
     };
-    members.extend([
-        ("headlines", sentences_of(|block| matches!(block, ReportBlock::Headline(_)))),
+    let mut members = vec![
+        ("speedwell", JsonMember::Other(Cow::Owned(report))),
+        ("headlines", sentences_of(ReportBlock::is_headline)),
         ("warnings", sentences_of(|block| matches!(block, ReportBlock::Warning(_)))),
         ("notes", sentences_of(|block| matches!(block, ReportBlock::Note(_)))),
-    ]);
+    ];
     for table in document.tables().filter(has_machine_columns) {
         let rows = table.cell_rows().map(|cells| ListItem::Row(table, cells));
-        // Tables of the same name form one list.
-        match find_list(&mut members, table.name) {
-            Some(list) => list.extend(rows),
-            None => members.push((table.name, JsonMember::List(rows.collect()))),
-        }
+        add_member(&mut members, table.name, JsonMember::List(rows.collect()));
     }
     for (name, value) in &document.data {
-        add_data(&mut members, name, value);
+        let item = |item| ListItem::Value(Cow::Borrowed(item));
+        let member = match value {
+            Value::Array(list) => JsonMember::List(list.iter().map(item).collect()),
+            other => JsonMember::Other(Cow::Borrowed(other)),
+        };
+        add_member(&mut members, name, member);
     }
     members
 }
 
-fn find_list<'m, 'a>(
-    members: &'m mut [(&str, JsonMember<'a>)],
-    name: &str,
-) -> Option<&'m mut Vec<ListItem<'a>>> {
-    members.iter_mut().find_map(|(other, member)| match member {
-        JsonMember::List(items) if *other == name => Some(items),
-        _ => None,
-    })
-}
-
-fn add_data<'a>(members: &mut Vec<(&'a str, JsonMember<'a>)>, name: &'a str, value: &'a Value) {
-    let items = |list: &'a Vec<Value>| list.iter().map(|item| ListItem::Value(Cow::Borrowed(item)));
-    // A document about several sessions attaches a list of the same name for each session. These
-    // lists are joined into one.
-    if let (Some(list), Value::Array(more)) = (find_list(members, name), value) {
-        list.extend(items(more));
+/// Adds a member. Lists of the same name are joined: those of several tables, and those that a
+/// document about several sessions attaches for each session.
+fn add_member<'a>(
+    members: &mut Vec<(&'a str, JsonMember<'a>)>,
+    name: &'a str,
+    member: JsonMember<'a>,
+) {
+    let Some((_, existing)) = members.iter_mut().find(|(other, _)| *other == name) else {
+        members.push((name, member));
         return;
-    }
-    let member = match value {
-        Value::Array(list) => JsonMember::List(items(list).collect()),
-        other => JsonMember::Other(Cow::Borrowed(other)),
     };
-    match members.iter_mut().find(|(other, _)| *other == name) {
-        Some((_, existing)) => *existing = member,
-        None => members.push((name, member)),
+    match (existing, member) {
+        (JsonMember::List(list), JsonMember::List(more)) => list.extend(more),
+        (existing, member) => *existing = member,
     }
 }
 

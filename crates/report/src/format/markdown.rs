@@ -87,7 +87,8 @@ impl MarkdownPage<'_> {
             ReportBlock::Note(_)
             | ReportBlock::Warning(_)
             | ReportBlock::Gallery(_)
-            | ReportBlock::KeyFigures(_) => {}
+            | ReportBlock::KeyFigures(_)
+            | ReportBlock::Shortened { .. } => {}
             ReportBlock::List(items) => {
                 for item in items {
                     self.write_line(&format!("- {}", escape_markdown(item)));
@@ -110,7 +111,6 @@ impl MarkdownPage<'_> {
             ReportBlock::Command { label, line } => self.write_quoted(label, line, "sh"),
             ReportBlock::Aside { summary: title, blocks, .. }
             | ReportBlock::Appendix { title, blocks, .. } => self.write_details(title, blocks),
-            ReportBlock::Shortened { .. } => {}
         }
     }
 
@@ -313,8 +313,7 @@ fn escape_markdown(text: &str) -> String {
 
 /// Makes a code block of `text`. The fence is longer than any sequence of backticks in the text.
 fn fence_code(text: &str, language: &str) -> String {
-    let runs = text.split(|character: char| character != '`').map(str::len);
-    let longest = runs.max().unwrap_or(0);
+    let longest = text.split(|character: char| character != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}\n", escape_controls(text.trim_end()))
 }

@@ -41,18 +41,15 @@ fn line_chart(
 ) -> Option<ReportChart> {
     let series: Vec<plot::PointSeries> =
         series.into_iter().filter(|series| !series.points.is_empty()).collect();
-    let is_drawn = !series.is_empty();
-    is_drawn.then(|| {
-        let picture = plot::AnyChart::Line(plot::LineChart {
+    (!series.is_empty()).then(|| {
+        ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
             title: title.to_owned(),
             subtitle: Some(subtitle).filter(|text| !text.is_empty()),
             x,
             y,
             series,
-            observations: Vec::new(),
-            curves: 0,
-        });
-        ReportChart::new(title, picture)
+            ..plot::LineChart::default()
+        }))
     })
 }
 
@@ -126,10 +123,9 @@ fn stretch_series(
     stretches: &[TimelineStretch],
     point: impl Fn(&TimelineStretch) -> Option<f64>,
 ) -> plot::PointSeries {
-    let points = stretches
-        .iter()
-        .filter_map(|interval| Some(plot::ChartPoint::new(interval.at_s, point(interval)?)));
-    point_series(name, points)
+    let drawn =
+        |stretch: &TimelineStretch| Some(plot::ChartPoint::new(stretch.at_s, point(stretch)?));
+    point_series(name, stretches.iter().filter_map(drawn))
 }
 
 fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
@@ -161,6 +157,7 @@ fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
 
 fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     let milliseconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
+    let p99 = |stretch: &TimelineStretch| milliseconds(stretch.tick.p99_ns);
     // Service times that are withheld elsewhere are not drawn either.
     let shown_loads = loads.iter().filter(|load| {
         let service = load.times_of((TimedQuantity::Service, RequestGroup::Ok));
@@ -172,7 +169,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             let stretches = timeline_stretches(load);
             vec![
                 stretch_series("p50", &stretches, |stretch| milliseconds(stretch.tick.p50_ns)),
-                stretch_series("p99", &stretches, |stretch| milliseconds(stretch.tick.p99_ns)),
+                stretch_series("p99", &stretches, p99),
                 stretch_series("max", &stretches, |stretch| milliseconds(stretch.tick.max_ns)),
             ]
         }
@@ -180,9 +177,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             .iter()
             .map(|load| {
                 let name = format!("{}, p99", load_name(load));
-                stretch_series(name, &timeline_stretches(load), |stretch| {
-                    milliseconds(stretch.tick.p99_ns)
-                })
+                stretch_series(name, &timeline_stretches(load), p99)
             })
             .collect(),
     };
@@ -192,28 +187,21 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
 }
 
 fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
-    let curve = |name: String, times: &QuantityFindings| {
-        point_series(
-            name,
-            times
-                .curve
-                .iter()
-                .map(|(percent, ns)| plot::ChartPoint::new(*percent, *ns as f64 / NS_PER_MS)),
-        )
+    let curve = |name: &str, detail: &str, times: &QuantityFindings| {
+        let points = times.curve.iter();
+        let points =
+            points.map(|(percent, ns)| plot::ChartPoint::new(*percent, *ns as f64 / NS_PER_MS));
+        point_series(format!("{name}, {detail}"), points)
     };
     let series = match loads {
-        [load] => load
-            .times
-            .iter()
+        [load] => (load.times.iter())
             .filter(|times| !HIDDEN_QUANTITIES.contains(&times.quantity))
-            .map(|times| curve(format!("{}, {}", times.quantity.name(), times.group.name()), times))
+            .map(|times| curve(times.quantity.name(), times.group.name(), times))
             .collect(),
-        _ => loads
-            .iter()
+        _ => (loads.iter())
             .filter_map(|load| {
                 let principal = load.times.first()?;
-                let name = format!("{}, {}", load_name(load), principal.quantity.name());
-                Some(curve(name, principal))
+                Some(curve(&load_name(load), principal.quantity.name(), principal))
             })
             .collect(),
     };
@@ -237,16 +225,13 @@ fn histogram_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     let series: Vec<_> =
         loads.iter().map(series).filter(|series| !series.values.is_empty()).collect();
     let quantity = loads.first()?.principal_quantity().0;
-    let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
-    if series.is_empty() || !is_same {
+    if series.is_empty() || loads.iter().any(|load| load.principal_quantity().0 != quantity) {
         return None;
     }
-    let title = format!("Distribution of {} times", quantity.name());
-    let picture = plot::AnyChart::Histogram(plot::HistogramChart {
-        title: title.clone(),
+    Some(ReportChart::from_picture(plot::AnyChart::Histogram(plot::HistogramChart {
+        title: format!("Distribution of {} times", quantity.name()),
         subtitle: None,
         x: plot::ChartAxis::log10(format!("{} time, ms", quantity.name())),
         series,
-    });
-    Some(ReportChart::new(title, picture))
+    })))
 }

@@ -1,14 +1,13 @@
 //! Reports whether loads met the conditions of a gate, which decide the exit status. Start at
 //! [`add_gate`].
 
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
-    Uncertainty, format_count, format_ns, format_ns_range, format_number, format_quantity,
-    format_rate, format_setting, format_share,
+    Uncertainty, format_bounded_ns, format_count, format_ns_range, format_number, format_quantity,
+    format_rate, format_setting, format_share, join_texts,
 };
 use crate::load::tables::refusal_reason;
-use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
+use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis, column_set};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{
     ConditionAnswer, JudgedCondition, LimitOperator, LoadCondition, LoadFigure, UnknownReason,
@@ -26,8 +25,7 @@ pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
     }
     document.gate_lines.extend(gate_lines(judged));
     let table = ReportBlock::Table(conditions_table(judged));
-    let is_headline = |block: &ReportBlock| matches!(block, ReportBlock::Headline(_));
-    match (judged, document.blocks.iter().position(is_headline)) {
+    match (judged, document.blocks.iter().position(ReportBlock::is_headline)) {
         ([_], _) => document.push(ReportBlock::appendix("Conditions for failure", vec![table])),
         (_, Some(headline)) => document.blocks.insert(headline + 1, table),
         (_, None) => document.push(table),
@@ -63,7 +61,7 @@ pub fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
             format!("{}, fails {side} {}", stated(row), limit_text(row.condition))
         };
         let conditions = match judged.len() {
-            ..=MAX_GATE_LINES => judged.iter().map(passed).collect::<Vec<_>>().join("; "),
+            ..=MAX_GATE_LINES => join_texts("; ", judged.iter().map(passed)),
             count => format_count(count, "condition", "conditions"),
         };
         lines.push(format!("gate passed: {conditions}"));
@@ -132,22 +130,12 @@ fn limit_text(condition: &LoadCondition) -> String {
 
 fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
-    let mut rows = Vec::new();
-    for row in judged {
+    let line = |row| {
         let mark = unknown_reason(row).map(|reason| footnotes.footnote_mark(reason));
-        rows.push((row, mark.unwrap_or_default()));
-    }
-    ReportTable {
-        footnotes: footnotes.into_texts(),
-        ..condition_columns().build_table("conditions", &rows)
-    }
-}
-
-/// A condition with the mark of its footnote.
-type ConditionLine<'a> = (&'a JudgedCondition<'a>, String);
-
-fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
-    column_set! { row: ConditionLine<'a>;
+        (row, mark.unwrap_or_default())
+    };
+    let rows: Vec<ConditionLine<'_>> = judged.iter().map(line).collect();
+    let columns = column_set! { row: ConditionLine<'_>;
         identifier("fails_if", "fails if") => &row.0.condition.text,
         label("load", "load") => row.0.load,
         machine("quantity") => row.0.quantity.map(|quantity| quantity.name()),
@@ -157,8 +145,12 @@ fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
         machine("is_lower_bound") => row.0.is_lower_bound,
         machine("failed_share") => row.0.failures.map(|failures| failures.share),
         words("answer", "answer").facet() => answer_cell(row),
-    }
+    };
+    ReportTable { footnotes: footnotes.into_texts(), ..columns.build_table("conditions", &rows) }
 }
+
+/// A condition with the mark of its footnote.
+type ConditionLine<'a> = (&'a JudgedCondition<'a>, String);
 
 fn answer_cell((row, mark): &ConditionLine<'_>) -> ReportCell {
     let (name, words, emphasis) = match row.answer {
@@ -171,29 +163,23 @@ fn answer_cell((row, mark): &ConditionLine<'_>) -> ReportCell {
 
 /// Builds the cell of the figure, or of the failures that keep it from being finite.
 fn found_cell(row: &JudgedCondition<'_>) -> ReportCell {
-    match row.failures.filter(|failures| failures.are_decisive) {
-        Some(failures) => {
-            ReportCell::figure(None).with_text(format!("{} failed", format_share(failures.share)))
-        }
-        None => ReportCell::shown_figure(row.value, |value| found_text(row, value)),
+    if let Some(failures) = row.failures.filter(|failures| failures.are_decisive) {
+        return ReportCell::text(format!("{} failed", format_share(failures.share)));
     }
-}
-
-fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
-    let found = found_value(row, value);
-    match row.quantity {
-        Some(quantity @ (TimedQuantity::Response | TimedQuantity::Service)) => {
-            format!("{} {found}", quantity.name())
-        }
-        _ => found,
-    }
+    let quantity = match row.quantity {
+        Some(quantity @ (TimedQuantity::Response | TimedQuantity::Service)) => quantity.name(),
+        _ => "",
+    };
+    ReportCell::shown_figure(row.value, |value| {
+        format!("{quantity} {}", found_value(row, value)).trim_start().to_owned()
+    })
 }
 
 /// Formats the figure, which may be a range or a lower bound.
 fn found_value(row: &JudgedCondition<'_>, value: f64) -> String {
     match (row.condition.figure, row.low) {
         (LoadFigure::Time(..), Some(low)) => format_ns_range(low, value),
-        (LoadFigure::Time(..), None) => format_ns(value, row.is_lower_bound),
+        (LoadFigure::Time(..), None) => format_bounded_ns(value, row.is_lower_bound),
         (LoadFigure::Throughput, _) => format_rate(value),
         (LoadFigure::ErrorShare | LoadFigure::OkShare, _) => format_share(value),
         (LoadFigure::ErrorCount | LoadFigure::OkCount, _) => format_number(value, 0),

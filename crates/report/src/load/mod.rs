@@ -13,11 +13,10 @@ mod tables;
 mod text;
 
 use crate::case_labels::distinct;
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, new_fact};
-use crate::figure::{format_count, format_rate, format_share};
+use crate::figure::{format_count, format_rate, format_share, unless_empty};
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
 use serde_json::{Value, json};
 use speedwell_analysis::load::gate::{LoadCondition, LoadFigure};
 use speedwell_analysis::load::{
@@ -69,7 +68,7 @@ pub fn report_load_session(
         return Ok(report_search(loads, &levels, &rates, output));
     }
     let limits_time = |limit: &LoadCondition| matches!(limit.figure, LoadFigure::Time(..));
-    let details = describe_loads(loads, conditions.iter().any(limits_time), output);
+    let details = report_loads(loads, conditions.iter().any(limits_time), output);
     if !is_repeated(loads) || session.runs.is_empty() {
         return Ok(details);
     }
@@ -91,12 +90,8 @@ fn is_repeated(loads: &[LoadFindings<'_>]) -> bool {
     loads.iter().any(|load| load.run.round > 0)
 }
 
-/// Builds the report of loads.
-pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
-    describe_loads(loads, false, output)
-}
-
-fn describe_loads(
+/// Builds the report of loads. `has_time_limit` says whether a gate limits a time.
+pub fn report_loads(
     loads: &[LoadFindings<'_>],
     has_time_limit: bool,
     output: &OutputOptions,
@@ -157,10 +152,9 @@ type LoadRef<'a> = &'a LoadFindings<'a>;
 
 /// Builds the table with a row per load.
 fn summary_table(loads: &[LoadFindings<'_>]) -> ReportTable {
-    let rows: Vec<LoadRef<'_>> = loads.iter().collect();
     ReportTable {
         caption: quantity_caption(loads).into_iter().collect(),
-        ..summary_columns(loads).build_table("load_summaries", &rows)
+        ..summary_columns(loads).build_table("load_summaries", loads.iter())
     }
 }
 
@@ -174,14 +168,11 @@ pub fn sort_keys() -> Vec<&'static str> {
 fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
     let quantity = loads.first()?.principal_quantity().0;
     let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
-    is_same.then(|| format!("{}:", quantity_meaning(quantity)))
-}
-
-fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
-    match quantity {
+    let meaning = match quantity {
         TimedQuantity::Response => "response time of all requests, from when each was due",
         _ => "service time of successful requests",
-    }
+    };
+    is_same.then(|| format!("{meaning}:"))
 }
 
 fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
@@ -197,7 +188,9 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
         figure("p99_ns", "p99") => ReportCell::reported_time(load.principal_quantile(990_000)),
         figure("max_ns", "max") => ReportCell::reported_time(load.principal_quantile(1_000_000)),
         figure("errors", "failed") => errors_cell(outcome_counts(load)),
-        figure("effective_concurrency", "in flight").expendable(2) => concurrency_cell(load),
+        figure("effective_concurrency", "in flight").expendable(2) =>
+            ReportCell::figure(load.concurrency.effective)
+                .with_text(format_in_flight(&load.concurrency).unwrap_or_default()),
         machine("url") => load.run.url.as_str(),
         machine("round") => load.run.round,
         machine("protocol") => load.run.requested.protocol.as_str(),
@@ -225,16 +218,9 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
 
 fn errors_cell(counts: &OutcomeCounts) -> ReportCell {
     let errors = counts.all_errors();
-    let share = errors as f64 / counts.attempts().max(1) as f64;
-    ReportCell::value(errors).with_text(match errors {
-        0 => "0".to_owned(),
-        _ => format!("{errors} ({})", format_share(share)),
-    })
-}
-
-fn concurrency_cell(load: &LoadFindings<'_>) -> ReportCell {
-    let text = format_in_flight(&load.concurrency);
-    ReportCell::figure(load.concurrency.effective).with_text(text.unwrap_or_default())
+    let share = format_share(errors as f64 / counts.attempts().max(1) as f64);
+    let share = unless_empty(errors, |_| format!(" ({share})"));
+    ReportCell::value(errors).with_text(format!("{errors}{share}"))
 }
 
 /// Returns the mean of the load's principal times, unless this mean is withheld.
@@ -292,16 +278,13 @@ fn add_details(load: &LoadFindings<'_>, loads: &[LoadFindings<'_>], document: &m
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
     blocks.push(ReportBlock::Table(tables::times_table(load)));
     let mut others = tables::outcome_blocks(load);
-    let is_told = |remark: &&LoadRemark<'_>| {
-        load_count == 1 && **remark == LoadRemark::NotReusable && tables::closes_each(load)
+    let is_told = |remark: &LoadRemark<'_>| {
+        load_count == 1 && *remark == LoadRemark::NotReusable && tables::closes_each(load)
     };
-    let notes = load
-        .remarks
-        .iter()
-        .filter(|remark| remark.severity() == RemarkSeverity::Note)
-        .filter(|remark| !is_told(remark))
-        .map(|remark| ReportBlock::Note(text::remark_sentence(remark, load)));
-    others.extend(notes);
+    let is_note =
+        |remark: &&LoadRemark<'_>| remark.severity() == RemarkSeverity::Note && !is_told(remark);
+    let notes = load.remarks.iter().filter(is_note);
+    others.extend(notes.map(|remark| ReportBlock::Note(text::remark_sentence(remark, load))));
     if load_count == 1 {
         document.extend(others);
         document.push(ReportBlock::appendix("Details", blocks));
@@ -318,12 +301,12 @@ fn add_details(load: &LoadFindings<'_>, loads: &[LoadFindings<'_>], document: &m
 }
 
 fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
-    let is_reported =
-        |quantity: TimedQuantity| loads.iter().any(|load| load.principal_quantity().0 == quantity);
-    let closed = is_reported(TimedQuantity::Service).then_some(CLOSED_NOTE);
-    let open = is_reported(TimedQuantity::Response).then_some(OPEN_NOTE);
-    let notes = closed.into_iter().chain(open);
-    notes.map(|note| ReportBlock::Note(note.to_owned())).collect()
+    let notes = [(TimedQuantity::Service, CLOSED_NOTE), (TimedQuantity::Response, OPEN_NOTE)];
+    let is_reported = |(quantity, _): &(TimedQuantity, &str)| {
+        loads.iter().any(|load| load.principal_quantity().0 == *quantity)
+    };
+    let notes = notes.into_iter().filter(is_reported);
+    notes.map(|(_, note)| ReportBlock::Note(note.to_owned())).collect()
 }
 
 /// Returns the options and the measurements of a load, without loss: `speedwell report FILE.json`
@@ -336,7 +319,6 @@ pub fn run_data(load: &LoadFindings<'_>) -> Value {
 
 /// Returns the findings as data.
 pub fn findings_data(load: &LoadFindings<'_>) -> Value {
-    let remarks: Vec<&str> = load.remarks.iter().map(LoadRemark::name).collect();
     let (quantity, group) = load.principal_quantity();
     json!({
         "load": load_name(load),
@@ -361,6 +343,6 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
             "second": halves.second,
         })),
         "is_balanced": load.balance.is_ok(),
-        "notes": remarks,
+        "notes": load.remarks.iter().map(LoadRemark::name).collect::<Vec<_>>(),
     })
 }

@@ -5,7 +5,6 @@
 //! [`report_search`].
 
 use crate::charts::{NS_PER_MS, point_series};
-use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_rate, format_share};
 use crate::load::tables::format_failed;
@@ -15,7 +14,7 @@ use crate::snippet::{
     change_cell, format_throughput_error, law_sentence, noise_warning, scaling_data,
     scaling_headline, standing_cell, throughput_chart,
 };
-use crate::table::{ReportCell, ReportTable};
+use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
 use serde_json::{Value, json};
 use speedwell_analysis::load::{
     ConcurrencySeries, LevelVisits, LoadFindings, MissedReason, RateAttempt, RateSeries,
@@ -36,16 +35,15 @@ pub fn report_search(
         document.push_headline(levels_headline(series));
         document.push_table(levels_table(series));
         output.add_detail(&mut document, |_, document| {
-            let law = series.scaling.as_ref().map(law_sentence);
-            document.extend(law.map(ReportBlock::Note));
+            document.push_notes(series.scaling.as_ref().map(law_sentence));
             document.push_note(levels_note(series));
         });
     }
     for series in tried {
         add_rates(series, &mut document);
     }
-    document
-        .push(ReportBlock::appendix("Every load", vec![ReportBlock::Table(summary_table(loads))]));
+    let every_load = vec![ReportBlock::Table(summary_table(loads))];
+    document.push(ReportBlock::appendix("Every load", every_load));
     document.push_charts(levels.iter().flat_map(levels_charts));
     document.attach_data("scaling", levels.iter().map(levels_data).collect());
     document.attach_data("load_findings", loads.iter().map(findings_data).collect());
@@ -63,10 +61,9 @@ fn levels_headline(levels: &ConcurrencySeries) -> String {
 }
 
 fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let noise =
-        levels.scaling.as_ref().and_then(|scaling| noise_warning(&levels.label, scaling, "loads"));
-    warnings.extend(noise);
+    let scaling = levels.scaling.as_ref();
+    let noise = scaling.and_then(|scaling| noise_warning(&levels.label, scaling, "loads"));
+    let mut warnings: Vec<String> = noise.into_iter().collect();
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (errors, attempts) = spoilt.failed;
         warnings.push(format!(
@@ -76,9 +73,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
             format_failed(errors, attempts)
         ));
     }
-    let bound: Vec<&LevelVisits> =
-        levels.passes.iter().filter(|pass| pass.is_generator_bound).collect();
-    if let Some(first) = bound.first() {
+    if let Some(first) = levels.passes.iter().find(|pass| pass.is_generator_bound) {
         warnings.push(format!(
             "{}: at {} or more requests in flight, the generator, not the server, was the limit (one of \
              its threads was busy for {} of the time): the server may be able to do more. More \
@@ -105,22 +100,17 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     )
 }
 
-/// A level of concurrency.
-struct LevelRow<'a> {
-    pass: &'a LevelVisits,
-    /// How the level compares with the best one. `None` if the level failed.
-    standing: Option<&'a LevelState>,
-}
+/// A level of concurrency, and how it compares with the best one unless it failed.
+type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
-    let standings = levels.scaling.as_ref().map(|scaling| &scaling.answer.standings[..]);
+    let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
     let rows = levels.passes.iter().map(|pass| {
         let is_same_level = |state: &&LevelState| state.concurrency == pass.concurrency;
-        LevelRow { pass, standing: standings.unwrap_or_default().iter().find(is_same_level) }
+        (pass, answer.and_then(|answer| answer.standings.iter().find(is_same_level)))
     });
-    let rows: Vec<LevelRow<'_>> = rows.collect();
-    let knee = levels.scaling.as_ref().map(|scaling| *scaling.answer.at_knee());
-    level_columns(&levels.label, knee.map(|knee| knee.concurrency)).build_table("levels", &rows)
+    let knee = answer.map(|answer| answer.at_knee().concurrency);
+    level_columns(&levels.label, knee).build_table("levels", rows)
 }
 
 /// The sort keys of the level tables.
@@ -132,32 +122,29 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
     let load = label.to_owned();
     column_set! { row: LevelRow<'a>;
         machine("load") => &load,
-        figure("concurrency", "concurrency") => row.pass.concurrency,
-        figure("visits", "visits").expendable(4) => row.pass.visits,
+        figure("concurrency", "concurrency") => row.0.concurrency,
+        figure("visits", "visits").expendable(4) => row.0.visits,
         figure("throughput", "throughput") => throughput_cell(row),
-        figure("change", "vs. best so far") => change_cell(row.standing),
+        figure("change", "vs. best so far") => change_cell(row.1),
         words("verdict", "") =>
-            standing_cell(row.standing, knee == Some(row.pass.concurrency)),
-        figure("p50_ns", "p50").expendable(2) => ReportCell::time(row.pass.p50_ns),
-        figure("p99_ns", "p99") => ReportCell::time(row.pass.p99_ns),
+            standing_cell(row.1, knee == Some(row.0.concurrency)),
+        figure("p50_ns", "p50").expendable(2) => ReportCell::time(row.0.p50_ns),
+        figure("p99_ns", "p99") => ReportCell::time(row.0.p99_ns),
         figure("effective_concurrency", "in flight").expendable(3) =>
-            ReportCell::shown_figure(row.pass.effective, |effective| format!("{effective:.1}")),
-        figure("errors", "failed") => row.pass.failed.0,
-        figure("generator_busy", "generator").expendable(1) => busy_cell(row.pass),
+            ReportCell::shown_figure(row.0.effective, |effective| format!("{effective:.1}")),
+        figure("errors", "failed") => row.0.failed.0,
+        // A mark says that the generator may have limited the load.
+        figure("generator_busy", "generator").expendable(1) => {
+            let mark = if row.0.is_generator_bound { " !" } else { "" };
+            ReportCell::shown_figure(row.0.busiest, |busy| format!("{}{mark}", format_share(busy)))
+        },
     }
 }
 
-fn throughput_cell(row: &LevelRow<'_>) -> ReportCell {
-    let per_s = row.pass.throughput_per_s;
-    let text = row.standing.map(format_throughput_error);
+fn throughput_cell((pass, standing): &LevelRow<'_>) -> ReportCell {
+    let per_s = pass.throughput_per_s;
+    let text = standing.map(format_throughput_error);
     ReportCell::from(per_s).with_text(text.unwrap_or_else(|| format_rate(per_s)))
-}
-
-/// Builds the cell that shows how busy the busiest thread of the generator was. A mark says that
-/// the generator may have limited the load.
-fn busy_cell(pass: &LevelVisits) -> ReportCell {
-    let mark = if pass.is_generator_bound { " !" } else { "" };
-    ReportCell::shown_figure(pass.busiest, |busy| format!("{}{mark}", format_share(busy)))
 }
 
 fn levels_data(levels: &ConcurrencySeries) -> Value {
@@ -177,27 +164,25 @@ fn add_rates(rates: &RateSeries, document: &mut Document) {
     document.push_table(rate_columns(&rates.label).build_table("rates", &rates.tries));
     document.push_note(KEPT_NOTE);
     document.push_charts(rates_chart(rates));
-    document.attach_data(
-        "highest_rate",
-        match rates.refused_at {
-            None => json!({
-                "load": rates.label, "kept": rates.answer.kept, "missed": rates.answer.missed,
-                "is_disturbed": rates.is_disturbed,
-            }),
-            Some(rate) => json!({
-                "load": rates.label, "kept": null, "missed": null,
-                "refused_at": rate, "kept_at_least": rates.answer.kept,
-            }),
-        },
-    );
+    let RateSeries { label, answer, is_disturbed, refused_at, .. } = rates;
+    let data = match refused_at {
+        None => json!({
+            "load": label, "kept": answer.kept, "missed": answer.missed,
+            "is_disturbed": is_disturbed,
+        }),
+        Some(rate) => json!({
+            "load": label, "kept": null, "missed": null,
+            "refused_at": rate, "kept_at_least": answer.kept,
+        }),
+    };
+    document.attach_data("highest_rate", data);
 }
 
 fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let kept = rates.answer.kept;
-        let kept_note =
-            kept.map_or(String::new(), |kept| format!("; it keeps at least {}", format_rate(kept)));
+        let kept = rates.answer.kept.map(format_rate);
+        let kept_note = kept.map_or(String::new(), |kept| format!("; it keeps at least {kept}"));
         return format!(
             "{label}: the highest rate is unknown: in every try of {}, the generator, not the \
              server, was late{kept_note}. More --threads help if there are processors for them; \
@@ -262,41 +247,35 @@ fn response_cell(ns: Option<f64>) -> ReportCell {
 fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
     let series =
         percentile_lines(&rates.tries, |attempt| (attempt.rate, [attempt.p50_ns, attempt.p99_ns]))?;
-    let title = "Response time over rate";
-    let picture = plot::AnyChart::Scatter(plot::ScatterChart {
-        title: title.into(),
+    Some(ReportChart::from_picture(plot::AnyChart::Scatter(plot::ScatterChart {
+        title: "Response time over rate".into(),
         subtitle: Some(rates.label.clone()),
         x: plot::ChartAxis::log10("requests per second"),
         y: plot::ChartAxis::log10("response time, ms"),
         series,
-    });
-    Some(ReportChart::new(title, picture))
+    })))
 }
 
 /// Draws the charts of the levels tried on one address.
 fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
-    let throughput = levels
-        .scaling
-        .as_ref()
-        .map(|scaling| throughput_chart(&levels.label, scaling, "successful requests per second"));
-    [throughput, percentiles_chart(levels)].into_iter().flatten().collect()
+    let y = "successful requests per second";
+    let scaling = levels.scaling.iter();
+    let throughput = scaling.map(|scaling| throughput_chart(&levels.label, scaling, y));
+    throughput.chain(percentiles_chart(levels)).collect()
 }
 
 fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
     let series = percentile_lines(&levels.passes, |pass| {
         (f64::from(pass.concurrency), [pass.p50_ns, pass.p99_ns])
     })?;
-    let title = "Service time over concurrency";
-    let picture = plot::AnyChart::Line(plot::LineChart {
-        title: title.into(),
+    Some(ReportChart::from_picture(plot::AnyChart::Line(plot::LineChart {
+        title: "Service time over concurrency".into(),
         subtitle: Some(levels.label.clone()),
         x: plot::ChartAxis::log2("concurrency"),
         y: plot::ChartAxis::log10("service time of successful requests, ms"),
         series,
-        observations: Vec::new(),
-        curves: 0,
-    });
-    Some(ReportChart::new(title, picture))
+        ..plot::LineChart::default()
+    })))
 }
 
 /// An x coordinate, with the median and the 99th percentile of the times there in nanoseconds.

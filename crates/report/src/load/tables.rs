@@ -4,14 +4,16 @@
 //! Each table has its own entry point: [`main_times`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
 
-use crate::columns::{ColumnSet, column_set};
-use crate::document::{Fact, ReportBlock, new_fact};
+use crate::document::{Fact, ReportBlock, known_facts, new_fact};
 use crate::figure::{
-    Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
-    format_number, format_quantity, format_rate, format_reported_time, format_share,
+    Uncertainty, decimal_place, format_bounded_ns, format_count, format_duration, format_ns,
+    format_ns_range, format_number, format_quantity, format_rate, format_reported_time,
+    format_share, format_whole, join_texts, unless_empty,
 };
-use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
-use serde_json::Value;
+use crate::table::{
+    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
+    column_set,
+};
 use speedwell_analysis::load::{
     LoadFindings, PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, RequestsInFlight,
     TimeRefusal, TimedQuantity,
@@ -43,7 +45,7 @@ pub fn format_requests(number: u64) -> String {
 pub fn format_failed(errors: u64, attempts: u64) -> String {
     format!(
         "{} of {} failed ({})",
-        format_number(errors as f64, 0),
+        format_whole(errors),
         format_requests(attempts),
         format_share(errors as f64 / attempts.max(1) as f64)
     )
@@ -95,10 +97,10 @@ fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable 
     let (codes, interim) = (&counts.codes, &counts.interim_codes);
     let total = codes.total();
     let row = |(code, count): (u16, u64)| CountRow::new(code, "response", count, total);
-    let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).collect();
     let interim_row =
         |(code, count): (u16, u64)| CountRow::new(code, "before the response", count, total);
-    rows.extend(interim.nonzero_counts().map(interim_row));
+    let interim = interim.nonzero_counts().map(interim_row);
+    let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).chain(interim).collect();
     if codes.outside > 0 {
         rows.push(CountRow::new("other", "not of three digits", codes.outside, total));
     }
@@ -130,7 +132,7 @@ fn count_columns(
     column_set! { row: CountRow;
         machine("load") => &load,
         identifier(name, name) => &row.name,
-        figure("count", count) => ReportCell::large_count(row.count as usize),
+        figure("count", count) => row.count,
         figure("share", "share") =>
             ReportCell::share((row.total > 0).then(|| row.count as f64 / row.total as f64)),
         words(meaning, meaning).expendable(expendable) => row.meaning,
@@ -169,11 +171,8 @@ pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
     let columns = TIMES.map(|(quantity, group, _, _)| load.times_of((quantity, group)));
     columns.iter().flatten().next()?;
     let mut footnotes = TableFootnotes::default();
-    let rows = PERCENTILES_PPM
-        .into_iter()
-        .filter(|ppm| is_shown(*ppm, load))
-        .map(|ppm| percentile_row(load, ppm, &columns, &mut footnotes))
-        .collect();
+    let shown = PERCENTILES_PPM.into_iter().filter(|ppm| is_shown(*ppm, load));
+    let rows = shown.map(|ppm| percentile_row(load, ppm, &columns, &mut footnotes)).collect();
     Some(ReportTable {
         caption: vec!["percentage of the requests served within:".to_owned()],
         columns: percentile_columns(),
@@ -219,11 +218,9 @@ fn percentile_row(
         let time = times.and_then(|times| times.percentile(ppm));
         let mut cell = ReportCell::reported_time(time);
         match time {
-            Some(ReportedTime::Time(known)) if known.is_lower_bound => {
-                lower_bounds.push(Value::from(*key))
-            }
+            Some(ReportedTime::Time(known)) if known.is_lower_bound => lower_bounds.push(*key),
             Some(ReportedTime::Refused(refusal)) => {
-                refused.push(Value::from(*key));
+                refused.push(*key);
                 cell.text.push_str(&footnotes.footnote_mark(refusal_reason(refusal)));
             }
             _ => {}
@@ -231,10 +228,7 @@ fn percentile_row(
         cells.push(cell);
     }
     let response = columns[0].and_then(|times| times.percentile(ppm));
-    cells.push(ReportCell {
-        value: response.and_then(ReportedTime::low_ns).map(|ns| Value::from(ns).into()),
-        ..ReportCell::default()
-    });
+    cells.push(response.and_then(ReportedTime::low_ns).map(ReportCell::value).into());
     cells.extend([lower_bounds, refused].map(ReportCell::value));
     ReportRow::Cells(cells)
 }
@@ -245,27 +239,24 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
     let mut rows: Vec<&QuantityFindings> = load.times.iter().collect();
     let order = |time: TimedQuantity| TimedQuantity::ALL.iter().position(|other| *other == time);
     rows.sort_by_key(|times| order(times.quantity));
-    ReportTable {
-        caption: vec!["times of connections and requests:".to_owned()],
-        ..time_columns(name).build_table("times", &rows)
-    }
-}
-
-fn time_columns<'a>(name: String) -> ColumnSet<&'a QuantityFindings> {
-    column_set! { times: &'a QuantityFindings;
+    let columns = column_set! { times: &QuantityFindings;
         machine("load") => &name,
         label("quantity", "") => {
             let time = TIMES.iter().find(|time| (time.0, time.1) == (times.quantity, times.group));
             ReportCell::words(times.quantity.name()).with_text(time.map_or("", |time| time.3))
         },
         machine("group") => times.group.name(),
-        figure("count", "number") => ReportCell::large_count(times.count as usize),
+        figure("count", "number") => times.count,
         machine("lower_bounds") => times.lower_bounds,
         figure("min_ns", "min") => spread_cell(times, Some(times.least_ns as f64), false),
         figure("mean_ns", "mean") => mean_cell(times),
         figure("deviation_ns", "sd") => spread_cell(times, times.deviation_ns, false),
         figure("median_ns", "median") => ReportCell::reported_time(times.percentile(500_000)),
         figure("max_ns", "max") => ReportCell::reported_time(times.percentile(1_000_000)),
+    };
+    ReportTable {
+        caption: vec!["times of connections and requests:".to_owned()],
+        ..columns.build_table("times", &rows)
     }
 }
 
@@ -280,7 +271,9 @@ fn mean_cell(times: &QuantityFindings) -> ReportCell {
 fn spread_cell(times: &QuantityFindings, ns: Option<f64>, is_lower_bound: bool) -> ReportCell {
     match (times.refusal, ns) {
         (Some(_), _) => ReportCell::figure(None).with_text("unknown"),
-        (None, Some(ns)) => ReportCell::figure(Some(ns)).with_text(format_ns(ns, is_lower_bound)),
+        (None, Some(ns)) => {
+            ReportCell::figure(Some(ns)).with_text(format_bounded_ns(ns, is_lower_bound))
+        }
         (None, None) => ReportCell::figure(None),
     }
 }
@@ -293,21 +286,16 @@ pub fn main_times(load: &LoadFindings<'_>) -> Option<ReportTable> {
         (TimedQuantity::Service, RequestGroup::Ok, "service time"),
     ];
     let times = |(quantity, group, name)| Some((name, load.times_of((quantity, group))?));
-    let rows: Vec<NamedTimes<'_>> = quantities.into_iter().filter_map(times).collect();
-    (!rows.is_empty()).then(|| main_time_columns().build_table("main_times", &rows))
-}
-
-type NamedTimes<'a> = (&'static str, &'a QuantityFindings);
-
-fn main_time_columns<'a>() -> ColumnSet<NamedTimes<'a>> {
-    column_set! { row: NamedTimes<'a>;
+    let rows: Vec<(&str, &QuantityFindings)> = quantities.into_iter().filter_map(times).collect();
+    let columns = column_set! { row: (&str, &QuantityFindings);
         label("time", "").for_people() => row.0,
         figure("p50", "p50").for_people() => ReportCell::reported_time(row.1.percentile(500_000)),
         figure("p90", "p90").for_people().expendable(3) =>
             ReportCell::reported_time(row.1.percentile(900_000)),
         figure("p99", "p99").for_people() => ReportCell::reported_time(row.1.percentile(990_000)),
         figure("max", "max").for_people() => ReportCell::reported_time(row.1.percentile(1_000_000)),
-    }
+    };
+    (!rows.is_empty()).then(|| columns.build_table("main_times", &rows))
 }
 
 /// Lists the main times of a single load, and the outcomes of its requests.
@@ -340,27 +328,24 @@ pub fn request_counts(loads: &[&LoadFindings<'_>]) -> Vec<Fact> {
         ("failed", sum(|counts| Some(counts.all_errors()))),
         ("not sent", sum(|counts| Some(counts.count_of("unsent")))),
     ];
-    let known = counts.into_iter().filter_map(|(name, count)| Some((name, count?)));
-    known.map(|(name, count)| new_fact(name, format_number(count as f64, 0))).collect()
+    known_facts(counts.map(|(name, count)| (name, count.map(format_whole))))
 }
 
 /// Lists whether connections or the generator itself distort the times of a single load.
 pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
-    let mut facts = Vec::new();
     let connections = if closes_each(load) {
         let opened = load.run.measured.totals.outcomes.connections.opened;
-        format!("{} opened: the server closes each one", format_number(opened as f64, 0))
+        format!("{} opened: the server closes each one", format_whole(opened))
     } else {
         connections_text(load)
     };
-    facts.push(new_fact("connections", connections));
     let busy = format_share(load.generator.busiest);
-    facts.push(new_fact("generator", format!("{busy} of one CPU")));
-    facts.extend(machines_fact(load.run));
-    if load.balance.is_err() {
-        facts.push(new_fact("outcomes", balance_text(load)));
-    }
-    facts
+    known_facts([
+        ("connections", Some(connections)),
+        ("generator", Some(format!("{busy} of one CPU"))),
+        ("machines", machines_text(load.run)),
+        ("outcomes", load.balance.is_err().then(|| balance_text(load))),
+    ])
 }
 
 /// Whether the server closed most connections after a response, although the client would have used
@@ -375,22 +360,24 @@ pub fn closes_each(load: &LoadFindings<'_>) -> bool {
 /// Lists the facts of one load.
 pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
-    let mut facts =
-        vec![new_fact("load", load_line(&run.requested)), new_fact("requests", sent_text(run))];
-    facts.extend(run.probe.as_ref().map(|probe| new_fact("server", probe_text(probe))));
-    facts.extend(process_fact(run));
-    facts.push(new_fact("outcomes", balance_text(load)));
-    facts.push(new_fact("connections", connections_text(load)));
-    facts.extend(in_flight_fact(load));
-    facts.extend(schedule_fact(load));
-    facts.extend(load.bytes_per_s.map(|(received, sent)| {
+    let traffic = load.bytes_per_s.map(|(received, sent)| {
         let rate = |bytes| format_quantity(bytes, "B/s", Uncertainty::Unknown);
-        new_fact("traffic", format!("{} received, {} sent", rate(received), rate(sent)))
-    }));
-    facts.push(new_fact("generator", generator_text(load)));
-    facts.extend(machines_fact(run));
-    facts.extend(warmup_fact(run));
-    facts
+        format!("{} received, {} sent", rate(received), rate(sent))
+    });
+    known_facts([
+        ("load", Some(load_line(&run.requested))),
+        ("requests", Some(sent_text(run))),
+        ("server", run.probe.as_ref().map(probe_text)),
+        ("started with", process_text(run)),
+        ("outcomes", Some(balance_text(load))),
+        ("connections", Some(connections_text(load))),
+        ("in flight", in_flight_text(load)),
+        ("schedule", schedule_text(load)),
+        ("traffic", traffic),
+        ("generator", Some(generator_text(load))),
+        ("machines", machines_text(run)),
+        ("warm-up", warmup_text(run)),
+    ])
 }
 
 fn format_length(ns: u64) -> String {
@@ -401,30 +388,27 @@ fn load_line(requested: &LoadFacts) -> String {
     let pace = match &requested.pace {
         PaceFacts::Closed { concurrency, think_ns, thinks_at_random, .. } => {
             let clients = format_count(*concurrency as usize, "client", "clients");
-            let pause = match (think_ns, thinks_at_random) {
-                (0, _) => String::new(),
-                (ns, false) => format!(" and pause for {}", format_length(*ns)),
-                (ns, true) => format!(" and pause for {} on average", format_length(*ns)),
-            };
+            let average = if *thinks_at_random { " on average" } else { "" };
+            let pause = unless_empty(*think_ns, |ns| {
+                format!(" and pause for {}{average}", format_length(ns))
+            });
             format!("{clients} that wait for their responses{pause}")
         }
         PaceFacts::Open { stages, is_poisson, .. } => {
-            let stages: Vec<String> = stages.iter().map(stage_text).collect();
+            let stages = join_texts(", then ", stages.iter().map(stage_text));
             let spacing = if *is_poisson { "at random" } else { "evenly" };
-            format!("{}, spaced {spacing}", stages.join(", then "))
+            format!("{stages}, spaced {spacing}")
         }
     };
     let ends = [
         requested.requests.map(format_requests),
         requested.time_ns.map(|ns| format!("for {}", format_length(ns))),
     ];
-    let ends: Vec<String> = ends.into_iter().flatten().collect();
-    let drain = match requested.drain_ns {
-        0 => String::new(),
-        ns => format!("; waits for responses up to {} after the end", format_length(ns)),
-    };
-    let separator = if ends.is_empty() { "" } else { "; " };
-    format!("{pace}{separator}{}{drain}", ends.join(", at most "))
+    let ends = join_texts(", at most ", ends.into_iter().flatten());
+    let drain = unless_empty(requested.drain_ns, |ns| {
+        format!("; waits for responses up to {} after the end", format_length(ns))
+    });
+    join_texts("; ", [pace, ends]) + &drain
 }
 
 fn stage_text(stage: &StageFacts) -> String {
@@ -439,11 +423,9 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let kind_text = |kind: &speedwell_model::load::measurement::KindFacts| {
-                format!("{} {} {}", kind.weight, kind.method, kind.path)
-            };
-            let kinds: Vec<String> = kinds.iter().map(kind_text).collect();
-            format!("{} ({})", run.url, kinds.join(", "))
+            let kinds = kinds.iter();
+            let kinds = kinds.map(|kind| format!("{} {} {}", kind.weight, kind.method, kind.path));
+            format!("{} ({})", run.url, join_texts(", ", kinds))
         }
     };
     let streams = match requested.streams_per_connection {
@@ -468,146 +450,104 @@ fn probe_text(probe: &ProbeFacts) -> String {
     format!("{name} at {}{tls}; first response {} with {bytes}", probe.address, probe.status)
 }
 
-fn process_fact(run: &LoadRun) -> Option<Fact> {
+fn process_text(run: &LoadRun) -> Option<String> {
     let server = run.server.as_ref()?;
     let cpu = server.cpu_ns.map(|ns| {
         let busy = ns as f64 / run.measured.elapsed_ns.max(1) as f64;
         format!("; {} of a processor", format_share(busy))
     });
     let died = server.died.as_ref().map(|died| format!("; it {died}"));
-    Some(new_fact(
-        "started with",
-        format!(
-            "{} (ready after {}{}{})",
-            server.command,
-            format_length(server.ready_ns),
-            cpu.unwrap_or_default(),
-            died.unwrap_or_default()
-        ),
-    ))
+    let [cpu, died] = [cpu, died].map(Option::unwrap_or_default);
+    let (command, ready) = (&server.command, format_length(server.ready_ns));
+    Some(format!("{command} (ready after {ready}{cpu}{died})"))
 }
 
 /// Accounts for every request, as in `100 attempted = 98 ok + 2 timeout.total: balanced`.
 fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
-    let parts: Vec<String> =
-        parts.map(|row| format!("{} {}", format_number(row.count as f64, 0), row.name)).collect();
-    let sum = if parts.is_empty() { "0".to_owned() } else { parts.join(" + ") };
+    let parts = parts.map(|row| format!("{} {}", format_whole(row.count), row.name));
+    let sum = parts.reduce(|sum, part| format!("{sum} + {part}")).unwrap_or("0".to_owned());
     let state = if load.balance.is_ok() { "balanced" } else { "NOT BALANCED" };
-    format!("{} attempted = {sum}: {state}", format_number(counts.attempts() as f64, 0))
+    format!("{} attempted = {sum}: {state}", format_whole(counts.attempts()))
 }
 
 fn connections_text(load: &LoadFindings<'_>) -> String {
     let connections = &load.run.measured.totals.outcomes.connections;
-    let failed = match connections.failed {
-        0 => String::new(),
-        failed => format!(", {} failed", format_number(failed as f64, 0)),
-    };
+    let failed =
+        unless_empty(connections.failed, |failed| format!(", {} failed", format_whole(failed)));
     let per_connection = load.per_connection.map(|(fewest, most)| {
         if fewest == most {
             format!("; {} on each", format_requests(most))
         } else {
-            format!("; {} to {} on each", format_number(fewest as f64, 0), format_requests(most))
+            format!("; {} to {} on each", format_whole(fewest), format_requests(most))
         }
     });
     let warmup = &load.run.measured.warmup.outcomes.connections;
-    let in_warmup = match warmup.opened {
-        0 => String::new(),
-        in_warmup => format!(" after {} in the warm-up", format_number(in_warmup as f64, 0)),
-    };
+    let in_warmup = unless_empty(warmup.opened, |opened| {
+        format!(" after {} in the warm-up", format_whole(opened))
+    });
     format!(
         "{} opened{in_warmup}{failed}, at most {} at once; {} on reused connections{}",
-        format_number(connections.opened as f64, 0),
-        format_number(f64::from(load.run.measured.max_connections), 0),
+        format_whole(connections.opened),
+        format_whole(load.run.measured.max_connections),
         format_requests(connections.reused_sends),
         per_connection.unwrap_or_default()
     )
 }
 
-fn in_flight_fact(load: &LoadFindings<'_>) -> Option<Fact> {
+fn in_flight_text(load: &LoadFindings<'_>) -> Option<String> {
     let in_flight = format_in_flight(&load.concurrency)?;
     let requested = load.concurrency.requested.map_or("", |_| " requested");
-    Some(new_fact(
-        "in flight",
-        format!("{in_flight}{requested} on average (rate times mean service time)"),
-    ))
+    Some(format!("{in_flight}{requested} on average (rate times mean service time)"))
 }
 
-fn schedule_fact(load: &LoadFindings<'_>) -> Option<Fact> {
+fn schedule_text(load: &LoadFindings<'_>) -> Option<String> {
     let verdict = load.open?;
-    Some(new_fact(
-        "schedule",
-        format!(
-            "{}; the generator itself was late by {} (p99; limit {})",
-            format_achieved(&verdict),
-            format_ns(verdict.own_lag_p99_ns as f64, false),
-            format_ns(verdict.own_lag_limit_ns as f64, false)
-        ),
-    ))
+    let [late, limit] =
+        [verdict.own_lag_p99_ns, verdict.own_lag_limit_ns].map(|ns| format_ns(ns as f64));
+    let lag = format!("the generator itself was late by {late} (p99; limit {limit})");
+    Some(format!("{}; {lag}", format_achieved(&verdict)))
 }
 
 fn generator_text(load: &LoadFindings<'_>) -> String {
     let generator = &load.generator;
-    let calls = generator
-        .system_calls_per_request
-        .map(|calls| format!("; {calls:.1} system calls per request"));
-    let cpu = generator
-        .cpu_ns_per_request
-        .map(|ns| format!("; {} of processor time per request", format_ns(ns, false)));
-    let late = match generator.late_by_ns {
-        0 => String::new(),
-        ns => format!("; response timestamps may be late by up to {}", format_ns(ns as f64, false)),
-    };
-    format!(
-        "{}, busy for {}{}{}{late}",
-        format_count(generator.threads, "thread", "threads"),
-        format_share(generator.busiest),
-        calls.unwrap_or_default(),
-        cpu.unwrap_or_default()
-    )
+    let calls = generator.system_calls_per_request;
+    let calls = calls.map(|calls| format!("; {calls:.1} system calls per request"));
+    let cpu = generator.cpu_ns_per_request.map(format_ns);
+    let cpu = cpu.map(|time| format!("; {time} of processor time per request"));
+    let [calls, cpu] = [calls, cpu].map(Option::unwrap_or_default);
+    let late = unless_empty(generator.late_by_ns, |ns| {
+        format!("; response timestamps may be late by up to {}", format_ns(ns as f64))
+    });
+    let threads = format_count(generator.threads, "thread", "threads");
+    format!("{threads}, busy for {}{calls}{cpu}{late}", format_share(generator.busiest))
 }
 
 /// Names the machines that sent the load, with the number of requests that each machine attempted.
 /// Returns `None` if no machines are recorded.
-fn machines_fact(run: &LoadRun) -> Option<Fact> {
+fn machines_text(run: &LoadRun) -> Option<String> {
     let part_text = |part: &LoadPart| {
         let began = match part.began_ns {
             Some(0) => ", began first".to_owned(),
-            Some(ns) => format!(", began {} later", format_ns(ns as f64, false)),
+            Some(ns) => format!(", began {} later", format_ns(ns as f64)),
             None => String::new(),
         };
-        let connect = part.connect_ns.map(|ns| {
-            let time = format_ns(ns as f64, false);
-            format!(", connects in {time}")
-        });
-        let lost = part.lost.as_ref().map(|_| ", lost");
-        format!(
-            "{} {}{}{}{began}",
-            part.machine,
-            format_requests(part.attempted),
-            lost.unwrap_or_default(),
-            connect.unwrap_or_default()
-        )
+        let connect = part.connect_ns.map(|ns| format_ns(ns as f64));
+        let connect = connect.map(|time| format!(", connects in {time}")).unwrap_or_default();
+        let lost = if part.lost.is_some() { ", lost" } else { "" };
+        let requests = format_requests(part.attempted);
+        format!("{} {requests}{lost}{connect}{began}", part.machine)
     };
-    let parts: Vec<String> = run.parts.iter().map(part_text).collect();
-    (!parts.is_empty()).then(|| new_fact("machines", parts.join("; ")))
+    let machines = join_texts("; ", run.parts.iter().map(part_text));
+    Some(machines).filter(|machines| !machines.is_empty())
 }
 
-fn warmup_fact(run: &LoadRun) -> Option<Fact> {
+fn warmup_text(run: &LoadRun) -> Option<String> {
     let counts = &run.measured.warmup.outcomes;
-    let failed = match counts.all_errors() {
-        0 => String::new(),
-        errors => format!(", {errors} of them failed"),
-    };
-    (counts.attempts() > 0).then(|| {
-        new_fact(
-            "warm-up",
-            format!(
-                "{} in {}{failed}; excluded from all other figures",
-                format_requests(counts.attempts()),
-                format_length(run.requested.warmup_ns)
-            ),
-        )
-    })
+    let failed = unless_empty(counts.all_errors(), |errors| format!(", {errors} of them failed"));
+    let requests = format_requests(counts.attempts());
+    let length = format_length(run.requested.warmup_ns);
+    let text = format!("{requests} in {length}{failed}; excluded from all other figures");
+    (counts.attempts() > 0).then_some(text)
 }

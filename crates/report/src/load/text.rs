@@ -4,13 +4,13 @@
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
 use crate::figure::{
-    format_count, format_duration, format_ns, format_number, format_rate, format_share,
+    format_bounded_ns, format_count, format_duration, format_ns, format_number, format_rate,
+    format_share, format_whole, join_texts,
 };
 use crate::load::tables::{format_achieved, format_failed, format_in_flight, format_requests};
 use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, RequestsInFlight,
 };
-use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::outcomes::OutcomeCounts;
 
 /// Returns the headline: the main result of the loads in one sentence.
@@ -47,9 +47,7 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
 
 /// Whether these are several runs of one load.
 pub fn is_one_load(loads: &[LoadFindings<'_>]) -> bool {
-    let [first, others @ ..] = loads else {
-        return false;
-    };
+    let [first, others @ ..] = loads else { return false };
     let is_same = |load: &LoadFindings<'_>| {
         load.run.label == first.run.label && load.run.requested.pace == first.run.requested.pace
     };
@@ -71,11 +69,11 @@ fn headline_of_runs(loads: &[LoadFindings<'_>]) -> String {
     let longest = times.iter().filter_map(|time| time.longest_ns()).map(|ns| ns as f64).collect();
     let figures = [
         format_over_runs(rates, format_rate),
-        format_over_runs(longest, |ns| format_ns(ns, is_bound)).map(|text| format!("p99 {text}")),
+        format_over_runs(longest, |ns| format_bounded_ns(ns, is_bound))
+            .map(|text| format!("p99 {text}")),
         Some(format_failures(loads)),
     ];
-    let figures: Vec<String> = figures.into_iter().flatten().collect();
-    format!("{}: {}.", loads[0].run.label, figures.join("; "))
+    format!("{}: {}.", loads[0].run.label, join_texts("; ", figures.into_iter().flatten()))
 }
 
 /// Formats the median over the runs with their range. Returns `None` if there are no values.
@@ -117,7 +115,7 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
 
 /// Says how late the generator itself was, and how late it is allowed to be.
 fn format_own_lag(p99_ns: u64, limit_ns: u64) -> String {
-    format!("p99 {}, limit {}", format_ns(p99_ns as f64, false), format_ns(limit_ns as f64, false))
+    format!("p99 {}, limit {}", format_ns(p99_ns as f64), format_ns(limit_ns as f64))
 }
 
 /// Puts a remark into a sentence.
@@ -128,8 +126,16 @@ pub fn remark_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> Stri
         LoadRemark::Interrupted => {
             "The load was interrupted: its figures cover only the completed part.".into()
         }
-        LoadRemark::GeneratorLimited(verdict) => generator_limited_sentence(verdict),
-        LoadRemark::RateMissed(verdict) => rate_missed(verdict),
+        LoadRemark::GeneratorLimited(verdict) => format!(
+            "This machine sent late ({}), so response times are ranges up to the time since requests \
+             were due, or unknown if the range is too wide. Use --pin, or load from another host.",
+            format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)
+        ),
+        LoadRemark::RateMissed(verdict) => format!(
+            "Only {}% of the due requests were sent, and 98% are needed: the 99th percentile and \
+             above are unknown, because the other requests have no times. Lower the rate, or allow more connections (--max-connections).",
+            short_of_98(verdict.achieved)
+        ),
         LoadRemark::ConcurrencyShort => concurrency_short(&load.concurrency),
         LoadRemark::GeneratorBound => format!(
             "{} of {} of the generator had no time to spare ({} busy): the measured \
@@ -162,7 +168,7 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
             "BUG IN SPEEDWELL: the machines counted {} in total, but the combined result contains {}, \
              so no figure can be trusted. Please report this with the JSON of the load.",
             format_requests(*parts),
-            format_number(*whole as f64, 0)
+            format_whole(whole)
         ),
         LoadRemark::MachineLost(part) => format!(
             "{} was lost ({}): it had attempted {} within {}; no figure includes them. \
@@ -170,7 +176,7 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
             part.machine,
             part.lost.as_deref().unwrap_or_default(),
             format_requests(part.attempted),
-            format_ns(part.elapsed_ns as f64, false)
+            format_ns(part.elapsed_ns as f64)
         ),
         LoadRemark::MachineLimited(part, limit) => {
             let explanation = match limit {
@@ -194,13 +200,13 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
         LoadRemark::StartsApart(ns) => format!(
             "The machines did not start together: the last one started {} after the first, and the \
              load grew in between.",
-            format_ns(*ns as f64, false)
+            format_ns(*ns as f64)
         ),
         LoadRemark::ClockSet(part, drift_ns) => format!(
             "The clock of {} shifted by {} against ours during the load. No latency depends \
              on it.",
             part.machine,
-            format_ns(drift_ns.unsigned_abs() as f64, false)
+            format_ns(drift_ns.unsigned_abs() as f64)
         ),
         _ => return None,
     })
@@ -225,13 +231,13 @@ fn requests_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> String
         LoadRemark::LengthsVary => format!(
             "The bodies of successful responses differ in length ({} to {} bytes): not a failure, \
              but check that all of them are the expected response.",
-            format_number(responses.min_body_bytes as f64, 0),
-            format_number(responses.max_body_bytes as f64, 0)
+            format_whole(responses.min_body_bytes),
+            format_whole(responses.max_body_bytes)
         ),
         LoadRemark::NotReusable => format!(
             "The server closed the connection after {} of {}, so the results include the time to \
              connect again.",
-            format_number(responses.closing() as f64, 0),
+            format_whole(responses.closing()),
             format_responses(responses.count)
         ),
         LoadRemark::DoubtfulFraming => format!(
@@ -276,27 +282,10 @@ fn format_responses(number: u64) -> String {
 
 fn imbalance_sentence(load: &LoadFindings<'_>) -> String {
     let imbalances = load.balance.as_ref().err().into_iter().flatten();
-    let sums: Vec<String> = imbalances.map(ToString::to_string).collect();
     format!(
         "BUG IN SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
          be trusted: {}. Please report this with the JSON of the load.",
-        sums.join("; ")
-    )
-}
-
-fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
-    format!(
-        "This machine sent late ({}), so response times are ranges up to the time since requests \
-         were due, or unknown if the range is too wide. Use --pin, or load from another host.",
-        format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)
-    )
-}
-
-fn rate_missed(verdict: &OpenVerdict) -> String {
-    format!(
-        "Only {}% of the due requests were sent, and 98% are needed: the 99th percentile and \
-         above are unknown, because the other requests have no times. Lower the rate, or allow more connections (--max-connections).",
-        short_of_98(verdict.achieved)
+        join_texts("; ", imbalances.map(ToString::to_string))
     )
 }
 
@@ -336,12 +325,11 @@ fn unfinished_sentence(counts: &OutcomeCounts) -> String {
     ];
     let parts = outcomes.into_iter().filter_map(|(outcome, description)| {
         let count = counts.count_of(outcome);
-        (count > 0).then(|| format!("{} {description}", format_number(count as f64, 0)))
+        (count > 0).then(|| format!("{} {description}", format_whole(count)))
     });
-    let parts: Vec<String> = parts.collect();
     format!(
         "Some requests were unfinished when the load ended: {}. Their times are lower bounds.",
-        parts.join(", ")
+        join_texts(", ", parts)
     )
 }
 
@@ -351,7 +339,7 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
     let sides = [halves.first, halves.second];
     let (subject, [first, second]) = match halves.course {
         DriftMetric::Throughput => ("Throughput", sides.map(format_rate)),
-        DriftMetric::Median => ("The median service time", sides.map(|ns| format_ns(ns, false))),
+        DriftMetric::Median => ("The median service time", sides.map(format_ns)),
     };
     let verb = if halves.second > halves.first { "rose" } else { "fell" };
     format!(

@@ -5,11 +5,13 @@
 //! [`report_profiles`].
 
 use crate::OutputOptions;
-use crate::columns::column_set;
+use crate::case_labels::distinct;
 use crate::document::{Document, ReportBlock, ReportChart};
-use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
-use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
-use serde_json::{Map, Value, json};
+use crate::figure::{Uncertainty, format_count, format_quantity, format_share, join_texts};
+use crate::table::{
+    ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, column_set, json_number,
+};
+use serde_json::{Value, json};
 use speedwell_analysis::profile::{
     CallNode, CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost,
 };
@@ -34,9 +36,9 @@ pub fn report_profiles(
     document.push_headline(profiles_headline(sides, &found.extra));
     let callee = |row: &CostRow| format!("{} ({})", row.frame, format_share(row.share));
     let below = found.extra.entry.iter().flat_map(|entry| &entry.below);
-    let callees: Vec<String> = below.map(callee).collect();
+    let callees = join_texts(", ", below.map(callee));
     if !callees.is_empty() {
-        document.push(ReportBlock::Paragraph(format!("Below it: {}.", callees.join(", "))));
+        document.push_paragraph(format!("Below it: {callees}."));
     }
     if found.extra.direction != CostDirection::Alike {
         document.push_table(cost_table(sides, &found.extra));
@@ -57,32 +59,22 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
     let both_costs = format!("{} → {}", costs(old), costs(new));
     let change =
         (extra.candidate as f64 - extra.baseline as f64).abs() / extra.baseline.max(1) as f64;
-    let (more_or_less, extra_cost) = match extra.direction {
+    let [old, new] = [old.label, new.label];
+    let (more_or_less, extra_cost, cheaper) = match extra.direction {
         CostDirection::Alike => {
-            return format!(
-                "{} costs the same as {}, within 1% ({both_costs})",
-                new.label, old.label
-            );
+            return format!("{new} costs the same as {old}, within 1% ({both_costs})");
         }
-        CostDirection::Costlier => ("more", "extra cost"),
-        CostDirection::Cheaper => ("less", "saved cost"),
+        CostDirection::Costlier => ("more", "extra cost", old),
+        CostDirection::Cheaper => ("less", "saved cost", new),
     };
     let entry_clause = extra.entry.as_ref().map(|CostEntry { row, .. }| {
-        let owner = match (row.is_new, more_or_less) {
-            (false, _) => "both sides have".to_owned(),
-            (true, "more") => format!("{} does not have", old.label),
-            (true, _) => format!("{} does not have", new.label),
-        };
+        let owner = format!("{cheaper} does not have");
+        let owner = if row.is_new { owner.as_str() } else { "both sides have" };
         let share = format_share(row.share.min(1.0));
         format!("; {share} of the {extra_cost} is in '{}', which {owner}", row.frame)
     });
-    format!(
-        "{} costs {} {more_or_less} than {} ({both_costs}){}",
-        new.label,
-        format_share(change),
-        old.label,
-        entry_clause.unwrap_or_default()
-    )
+    let (change, entry_clause) = (format_share(change), entry_clause.unwrap_or_default());
+    format!("{new} costs {change} {more_or_less} than {old} ({both_costs}){entry_clause}")
 }
 
 fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
@@ -98,11 +90,10 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
         if let Some(samples) = side.profile.samples
             && samples < MIN_SAMPLES
         {
-            let times = usize::try_from(samples).unwrap_or(usize::MAX);
+            let times = format_count(samples as usize, "time", "times");
             warnings.push(format!(
-                "{} was sampled only {}, so costs of a few percent are noise.",
-                side.label,
-                format_count(times, "time", "times")
+                "{} was sampled only {times}, so costs of a few percent are noise.",
+                side.label
             ));
         }
     }
@@ -118,15 +109,11 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
              done the same work, because absolute costs are compared, not percentages. {word}: the cheaper side spent less than 0.2% there."
         ));
     }
-    for side in sides {
-        let blind = side.profile.tool.blind_spot().map(str::to_owned);
-        for note in blind.iter().chain(&side.profile.notes) {
-            if !notes.contains(note) {
-                notes.push(note.clone());
-            }
-        }
+    for ProfileSide { profile, .. } in sides {
+        notes.extend(profile.tool.blind_spot().map(str::to_owned));
+        notes.extend(profile.notes.iter().cloned());
     }
-    notes
+    distinct(notes)
 }
 
 fn attach_data(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) {
@@ -181,14 +168,15 @@ fn add_sections(
         let CaseProfile { baseline, candidate, .. } = case_profile;
         let case = case_profile.case.id();
         document.push_heading(3, format!("{case}: {candidate} against {baseline}"));
-        let mut object = Map::new();
-        object.insert("case".into(), case.into());
+        let mut members = vec![("case", json!(case))];
         match &case_profile.sides {
             Err(reason) => {
-                document.push(ReportBlock::Paragraph(reason.clone()));
-                object.insert("baseline".into(), json!({ "name": baseline }));
-                object.insert("candidate".into(), json!({ "name": candidate }));
-                object.insert("missing".into(), reason.clone().into());
+                document.push_paragraph(reason.clone());
+                members.extend([
+                    ("baseline", json!({ "name": baseline })),
+                    ("candidate", json!({ "name": candidate })),
+                    ("missing", json!(reason)),
+                ]);
             }
             Ok(sides) => {
                 let [old, new] = &sides.profiles;
@@ -196,10 +184,10 @@ fn add_sections(
                     .map(|(label, profile)| ProfileSide { label, profile });
                 let single = report_profiles(labelled, &sides.explanation, output);
                 add_section(case_profile, single.blocks, draws, &mut seen_notes, document);
-                object.extend(single.data.into_iter().map(|(key, value)| (key.to_owned(), value)));
+                members.extend(single.data);
             }
         }
-        data.push(Value::Object(object));
+        data.push(members.into_iter().collect::<Value>());
     }
     document.attach_data("profiles", Value::Array(data));
 }
@@ -216,9 +204,7 @@ fn add_section(
         match block {
             // A headline becomes a paragraph here: the headlines at the top of the report state the
             // result of the whole session.
-            ReportBlock::Headline(sentence) => {
-                document.push(ReportBlock::Paragraph(format!("{sentence}.")))
-            }
+            ReportBlock::Headline(sentence) => document.push_paragraph(format!("{sentence}.")),
             // A note that several sections share is given only once.
             ReportBlock::Note(sentence) if seen_notes.contains(&sentence) => {}
             ReportBlock::Note(sentence) => {
@@ -351,27 +337,21 @@ impl FlamePicture<'_> {
     fn draw_chart(&self, title: String) -> ReportChart {
         let side = self.sides[self.shape];
         let costs = format_weight(side.profile, self.node_cost(self.root));
-        let limits = tool_limits(side.profile.tool);
         let (subtitle, kinds) = if self.is_difference {
-            let subtitle = format!(
-                "Widths show the costs of {} ({costs}); colours show how much of these costs the other side does not have{limits}",
-                side.label
-            );
-            (subtitle, Vec::new())
+            let widths = format!("Widths show the costs of {} ({costs})", side.label);
+            let colours = "colours show how much of these costs the other side does not have";
+            (format!("{widths}; {colours}"), Vec::new())
         } else {
-            let subtitle = format!(
-                "{costs}; a function is below the one that called it, as wide as its cost{limits}"
-            );
-            (subtitle, CODE_KINDS.map(str::to_owned).to_vec())
+            let order = "a function is below the one that called it, as wide as its cost";
+            (format!("{costs}; {order}"), CODE_KINDS.map(str::to_owned).to_vec())
         };
-        let picture = plot::AnyChart::Flame(FlameChart {
-            title: title.clone(),
-            subtitle: Some(subtitle),
+        ReportChart::from_picture(plot::AnyChart::Flame(FlameChart {
+            title,
+            subtitle: Some(subtitle + tool_limits(side.profile.tool)),
             full: self.full_width(),
             kinds,
             frames: self.flame_frames(&self.root.children),
-        });
-        ReportChart::new(title, picture)
+        }))
     }
 
     /// Returns the weight that takes the full width in every picture: the total of the costlier

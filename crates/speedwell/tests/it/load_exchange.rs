@@ -25,7 +25,7 @@ fn value(session: &Session, run: usize, metric: &str) -> Option<f64> {
 fn json(loads: &[LoadRun]) -> Vec<u8> {
     let found: Vec<_> = loads.iter().map(speedwell_analysis::load::analyze_load).collect();
     let mut bytes = Vec::new();
-    let document = report_loads(&found, &OutputOptions::default());
+    let document = report_loads(&found, false, &OutputOptions::default());
     Json.render(&document, &mut bytes).unwrap();
     bytes
 }

@@ -7,12 +7,12 @@
 //! separate pages.
 
 use crate::document::{
-    CaseGallery, CaseView, Document, GalleryKind, ReportChart, by_severity, severity,
+    CaseAnswer, CaseGallery, CaseView, Document, GalleryKind, ReportChart, by_severity, severity,
 };
-use crate::figure::format_count;
+use crate::figure::{format_count, unless_empty};
 use crate::format::html::writer::{
     ChartsLocation, HtmlWriter, MAX_UNFOLDED_CASES, chart_address, emphasis_class, escape_html,
-    galleries, has_separate_charts, list_parts,
+    galleries, has_separate_charts, list_parts, markup,
 };
 use crate::format::html::{PHONE_PX, figure_markup, picture_in_detail};
 use crate::table::TextEmphasis;
@@ -28,27 +28,22 @@ const WIDE_CASE_PX: u32 = 1120;
 /// Size of a sparkline in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
 
-/// Explains how to read the charts.
-fn legend_text(kind: GalleryKind) -> &'static str {
+/// Returns the title of a gallery, and how to read its charts.
+fn title_and_legend(kind: GalleryKind) -> (&'static str, &'static str) {
     match kind {
-        GalleryKind::Runs => {
+        GalleryKind::Runs => (
+            "Every run",
             "On the left is every run in order of execution: a slope or a step is machine drift. \
              A horizontal line marks the figure that the table gives for a side; fine vertical lines \
              separate the blocks of the plan, or sides that were not measured together. On the \
-             right are the quartiles, with whiskers up to 1.5 times the interquartile range."
-        }
-        GalleryKind::Trends => {
+             right are the quartiles, with whiskers up to 1.5 times the interquartile range.",
+        ),
+        GalleryKind::Trends => (
+            "Trends",
             "Every point is a session. A horizontal line is a level. A mark above is a change: \
              filled if found, ringed if measured again and confirmed, hollow if suspected, \
-             crossed out if refuted, dashed if it is a drift. The Tab key moves from change to change."
-        }
-    }
-}
-
-fn gallery_title(kind: GalleryKind) -> &'static str {
-    match kind {
-        GalleryKind::Runs => "Every run",
-        GalleryKind::Trends => "Trends",
+             crossed out if refuted, dashed if it is a drift. The Tab key moves from change to change.",
+        ),
     }
 }
 
@@ -60,16 +55,11 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         cases_with_gallery.extend(gallery.cases.iter().map(|case| (gallery, case)));
     }
     let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
-    let first = match writer.charts {
-        ChartsLocation::From(first) => first,
-        _ => 0,
-    };
+    let first = if let ChartsLocation::From(first) = writer.charts { first } else { 0 };
     writer.parts = list_parts(&writer.charts, document);
     // Tooltips suffice on a served page, because programs can read its data in other formats.
-    let detail = match writer.served {
-        Some(_) => TrendDetail::Tooltips,
-        None => TrendDetail::Full,
-    };
+    let is_served = writer.served.is_some();
+    let detail = if is_served { TrendDetail::Tooltips } else { TrendDetail::Full };
     let mut budget = MAX_CHARTS_BYTES;
     let mut is_full = false;
     for index in sort_by_urgency(&cases) {
@@ -115,12 +105,12 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail, is_wide: bool
             let draw = |detail, width_px, id: &str| {
                 picture_in_detail(picture, detail).svg_below_heading(width_px, id)
             };
-            let narrow = draw(TrendDetail::Nothing, PHONE_PX, &narrow_id);
-            ("trend", draw(detail, TREND_PX, &id), narrow)
+            let wide = draw(detail, TREND_PX, &id);
+            ("trend", wide, draw(TrendDetail::Nothing, PHONE_PX, &narrow_id))
         }
         _ if is_wide => {
-            let narrow = picture.svg_on_page(PHONE_PX, &narrow_id);
-            ("", picture.svg_on_page(WIDE_CASE_PX, &id), narrow)
+            let draw = |width_px, id: &str| picture.svg_on_page(width_px, id);
+            ("", draw(WIDE_CASE_PX, &id), draw(PHONE_PX, &narrow_id))
         }
         _ => return picture.svg_on_page(PHONE_PX, &id),
     };
@@ -139,32 +129,30 @@ fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
 /// Renders a gallery with all cases whose charts were drawn.
 pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     let CaseGallery { kind, cases } = gallery;
+    let (title, legend) = title_and_legend(*kind);
     // The rows above have the charts.
     let is_elsewhere = |case: &CaseView| {
         writer.links.contains_key(&case.id) && !writer.drawings.contains_key(&case.id)
     };
     if !has_separate_charts(&writer.charts, gallery) && cases.iter().all(is_elsewhere) {
         writer.push_raw("<details class=\"fold\">\n<summary>How to read the charts</summary>\n");
-        writer.push_element("p", "hint", legend_text(*kind));
+        writer.push_element("p", "hint", legend);
         writer.push_raw("</details>\n");
         return;
     }
     let id = writer.new_id("cases");
-    writer.contents.push((id.clone(), gallery_title(*kind).into()));
-    writer.push_raw(&format!(
-        "<section id=\"{id}\" class=\"gallery\">\n<h2>{}</h2>\n",
-        gallery_title(*kind)
-    ));
+    writer.contents.push((id.clone(), title.into()));
+    writer.push_raw(&format!("<section id=\"{id}\" class=\"gallery\">\n<h2>{title}</h2>\n"));
     let mut order: Vec<&CaseView> = cases.iter().collect();
     if *kind == GalleryKind::Trends {
         order = sort_by_urgency(&order).into_iter().map(|index| &cases[index]).collect();
         write_sparklines(&order, writer);
     }
-    writer.push_element("p", "hint", legend_text(*kind));
+    writer.push_element("p", "hint", legend);
     if has_separate_charts(&writer.charts, gallery) {
         // A script turns each link into a collapsed part, and fetches the part when it is opened.
         let part = |(address, title): (String, String)| {
-            format!("<li><a href=\"{}\">{}</a></li>\n", escape_html(&address), escape_html(&title))
+            markup!("<li><a href=\"{}\">{}</a></li>\n", address, title)
         };
         let parts: String = std::mem::take(&mut writer.parts).into_iter().map(part).collect();
         writer.push_raw(&format!("<ul class=\"parts\">\n{parts}</ul>\n</section>\n"));
@@ -212,10 +200,9 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     }
     writer.push_raw("<table class=\"sparks\"><tbody>\n");
     for case in cases {
-        let name = escape_html(&case.id);
         let name = match writer.links.get(&case.id) {
-            Some(href) => format!("<a href=\"{}\">{name}</a>", escape_html(href)),
-            None => name,
+            Some(href) => markup!("<a href=\"{}\">{}</a>", href, case.id),
+            None => escape_html(&case.id),
         };
         let spark = case.charts.iter().find_map(|chart| match &chart.picture {
             Picture::Trend(trend) => trend.render_sparkline(SPARK_PX.0, SPARK_PX.1),
@@ -231,36 +218,22 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
 }
 
 fn answers_markup(case: &CaseView) -> String {
-    let mut answers = String::new();
-    for answer in &case.answers {
-        let subject = match &*answer.about {
-            subject if case.answers.len() > 1 && !subject.is_empty() => {
-                format!("<span class=\"about\">{}:</span> ", escape_html(subject))
-            }
-            _ => String::new(),
-        };
-        answers.push_str(&format!(
-            "<span class=\"answer {}\">{subject}{}</span>",
-            emphasis_class(answer.emphasis),
-            escape_html(&answer.text)
-        ));
-    }
-    answers
+    let answer_markup = |answer: &CaseAnswer| {
+        let subject = if case.answers.len() > 1 { &*answer.about } else { "" };
+        let subject =
+            unless_empty(subject, |subject| markup!("<span class=\"about\">{}:</span> ", subject));
+        let class = emphasis_class(answer.emphasis);
+        markup!("<span class=\"answer {class}\">{subject}{}</span>", answer.text)
+    };
+    case.answers.iter().map(answer_markup).collect()
 }
 
 fn write_card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer: &mut HtmlWriter) {
-    let name = escape_html(&case.id);
     let answers = answers_markup(case);
-    let markup = if folded {
-        format!(
-            "<details class=\"case\" id=\"{anchor}\"><summary><span class=\"id\">{name}</span> {answers}\
-             </summary>\n{drawing}</details>\n"
-        )
-    } else {
-        format!(
-            "<article class=\"case\" id=\"{anchor}\"><h3><span class=\"id\">{name}</span> {answers}</h3>\n\
-             {drawing}</article>\n"
-        )
-    };
-    writer.push_raw(&markup);
+    let (element, title) = if folded { ("details", "summary") } else { ("article", "h3") };
+    writer.push_raw(&markup!(
+        "<{element} class=\"case\" id=\"{anchor}\"><{title}><span class=\"id\">{}</span> {answers}\
+         </{title}>\n{drawing}</{element}>\n",
+        case.id
+    ));
 }

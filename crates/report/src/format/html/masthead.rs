@@ -3,12 +3,13 @@
 
 use crate::document::{Document, LinkedText, ReportBlock, SessionLine, severity};
 use crate::failures::VALIDITY_TABLE;
-use crate::figure::{format_count, format_instant, format_moment};
+use crate::figure::{
+    capitalize_first, format_count, format_instant, format_moment, join_texts, unless_empty,
+};
 use crate::format::html::page_layout::{self, PageFrame};
 use crate::format::html::table::VERDICT_COLUMN;
-use crate::format::html::writer::{emphasis_class, escape_html};
+use crate::format::html::writer::{emphasis_class, escape_html, markup};
 use crate::table::{ReportRow, ReportTable, TextEmphasis};
-use std::fmt::Write as _;
 
 /// The text at the top of a page.
 #[derive(Default)]
@@ -31,7 +32,7 @@ impl TopOfPage {
     /// Chooses the texts of a document.
     pub fn of_document(document: &Document) -> TopOfPage {
         let headlines = headlines_by_part(document);
-        if let Some(question) = leading_question(document) {
+        if let Some(question) = document.leading_question() {
             // The question is the title, so the answers below do not repeat it as their heading.
             let answers = headlines.into_iter().map(|(part, text)| {
                 if part == *question { (String::new(), text) } else { (part, text) }
@@ -43,14 +44,16 @@ impl TopOfPage {
             };
         }
         // Without a headline, or with several about one table, the title is the first line above the
-        // first table with a caption. The line states what all rows of the table share.
+        // first table with a caption. The line states what all rows of the table share. Headlines
+        // below headings belong to parts of the document.
         let captioned = document.tables().filter(|table| !table.caption.is_empty());
         let is_of_one_table = captioned.count() == 1 && document.charts().count() <= 1;
         let caption = document.tables().find_map(|table| table.caption.first());
         let subject =
             caption.map(String::as_str).filter(|_| headlines.is_empty() || is_of_one_table);
         if let [(_, first), others @ ..] = &headlines[..]
-            && (others.is_empty() || subject.is_none() && have_no_headings(&headlines))
+            && (others.is_empty()
+                || subject.is_none() && headlines.iter().all(|(part, _)| part.is_empty()))
         {
             let (title, remainder) = split_sentence(first);
             return TopOfPage {
@@ -70,14 +73,6 @@ impl TopOfPage {
     }
 }
 
-/// Returns the question that the document answers: a leading level-1 heading.
-pub fn leading_question(document: &Document) -> Option<&String> {
-    match document.blocks.first() {
-        Some(ReportBlock::Heading { level: 1, text }) => Some(text),
-        _ => None,
-    }
-}
-
 /// Returns the headlines, each with the last heading before it.
 fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
     let mut part = "";
@@ -92,36 +87,19 @@ fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
     headlines
 }
 
-/// Whether the headlines belong to the whole document, not to parts with headings.
-fn have_no_headings(headlines: &[(String, String)]) -> bool {
-    headlines.iter().all(|(part, _)| part.is_empty())
-}
-
 /// Splits off the first sentence, without its full stop.
 fn split_sentence(text: &str) -> (&str, &str) {
-    match text.split_once(". ") {
-        Some((first, remainder)) => (first, remainder),
-        None => (text.strip_suffix('.').unwrap_or(text), ""),
-    }
+    text.split_once(". ").unwrap_or((text.strip_suffix('.').unwrap_or(text), ""))
 }
 
 fn capitalize_own_words(text: &str) -> String {
     // Capitalize only a single word, or a text that begins with words of our own. A capital letter
     // would change the name of a variant or a file.
     if text.starts_with("it is ") || !text.contains(' ') {
-        capitalize_word(text)
+        capitalize_first(text)
     } else {
         text.to_owned()
     }
-}
-
-/// Begins a word with a capital letter.
-pub fn capitalize_word(word: &str) -> String {
-    let mut characters = word.chars();
-    characters
-        .next()
-        .map(|first| first.to_uppercase().chain(characters).collect())
-        .unwrap_or_default()
 }
 
 /// Returns the warnings before the first result, which are about all results of a session. A page
@@ -168,19 +146,15 @@ fn banner_markup(document: &Document) -> String {
     if texts.is_empty() {
         return String::new();
     }
-    let item = |text: &String| format!("<li>{}</li>\n", escape_html(text));
     let (open, folded) = texts.split_at(texts.len().min(MAX_OPEN_WARNINGS));
-    let mut out = String::from(
-        "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n<ul>\n",
-    );
-    out.extend(open.iter().map(item));
-    out.push_str("</ul>\n");
-    if !folded.is_empty() {
-        let more = format_count(folded.len(), "more warning", "more warnings");
-        let items: String = folded.iter().map(item).collect();
-        let _ = writeln!(out, "<details><summary>{more}</summary><ul>\n{items}</ul></details>");
-    }
-    out + "</div>\n"
+    let [open, folded_items] = [open, folded]
+        .map(|texts| texts.iter().map(|text| markup!("<li>{}</li>\n", text)).collect::<String>());
+    let folded = unless_empty(folded.len(), |count| {
+        let more = format_count(count, "more warning", "more warnings");
+        format!("<details><summary>{more}</summary><ul>\n{folded_items}</ul></details>\n")
+    });
+    let label = "<p class=\"label\">Warnings</p>";
+    format!("<div class=\"warnings\" role=\"note\">\n{label}\n<ul>\n{open}</ul>\n{folded}</div>\n")
 }
 
 /// Renders the result of a gate, with a color and a symbol.
@@ -192,10 +166,8 @@ fn gate_markup(line: &str) -> String {
         // The number of further conditions.
         None => ("", ""),
     };
-    let line = escape_html(line);
-    format!(
-        "<p class=\"gate {class}\"><span aria-hidden=\"true\">{symbol}</span> <b>{line}</b></p>\n"
-    )
+    let symbol = format!("<span aria-hidden=\"true\">{symbol}</span>");
+    markup!("<p class=\"gate {class}\">{symbol} <b>{}</b></p>\n", line)
 }
 
 /// Returns the emphasis of the most urgent verdict in the comparisons of sessions.
@@ -213,12 +185,11 @@ fn answer_emphasis(document: &Document) -> TextEmphasis {
 /// the session started.
 fn session_markup(line: &SessionLine, is_served: bool) -> String {
     let part = |class: &str, linked: &LinkedText| {
-        let text = escape_html(&linked.text);
         let text = match linked.link.as_ref().filter(|_| is_served) {
-            Some(href) => format!("<a href=\"{}\">{text}</a>", escape_html(href)),
-            None => text,
+            Some(href) => markup!("<a href=\"{}\">{}</a>", href, linked.text),
+            None => escape_html(&linked.text),
         };
-        (!linked.text.is_empty()).then(|| format!("<span class=\"{class}\">{text}</span>"))
+        unless_empty(&*linked.text, |_| format!("<span class=\"{class}\">{text}</span>"))
     };
     let parts = [
         part("name", &line.name),
@@ -226,22 +197,19 @@ fn session_markup(line: &SessionLine, is_served: bool) -> String {
         part("revision", &line.revision),
         part("branch", &line.branch),
         part("machine", &line.machine),
+        format!(
+            "<time datetime=\"{}\">{} UTC</time>",
+            format_instant(line.started_unix_ms),
+            format_moment(line.started_unix_ms)
+        ),
     ];
-    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
-    parts.push(format!(
-        "<time datetime=\"{}\">{} UTC</time>",
-        format_instant(line.started_unix_ms),
-        format_moment(line.started_unix_ms)
-    ));
-    let mut out = format!("<p class=\"session-line\">{}</p>\n", parts.join(" · "));
-    if !line.command.is_empty() {
-        let _ = writeln!(
-            out,
-            "<details class=\"made-by\"><summary>command</summary><code>{}</code></details>",
-            escape_html(&line.command)
-        );
-    }
-    out
+    let command = unless_empty(&*line.command, |command| {
+        markup!(
+            "<details class=\"made-by\"><summary>command</summary><code>{}</code></details>\n",
+            command
+        )
+    });
+    format!("<p class=\"session-line\">{}</p>\n{command}", join_texts(" · ", parts))
 }
 
 /// Renders the top of the page.
@@ -255,11 +223,10 @@ pub fn write_masthead(
         PageFrame::Alone => {
             // The report of commands is called the same as that of snippets in other languages.
             let report = if document.report == "code" { "measurement" } else { document.report };
-            format!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", escape_html(report))
+            markup!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", report)
         }
         PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
     };
-    let title = escape_html(&answer.title);
     let gates: String = document.gate_lines.iter().map(|line| gate_markup(line)).collect();
     let heading = match answer_emphasis(document) {
         emphasis @ (TextEmphasis::Good | TextEmphasis::Bad) => {
@@ -267,30 +234,25 @@ pub fn write_masthead(
         }
         _ => "<h1>".to_owned(),
     };
-    let mut out = format!("<header class=\"masthead\">\n{kind}{gates}{heading}{title}</h1>\n");
-    if !answer.remainder.is_empty() {
-        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape_html(&answer.remainder)));
-    }
+    let lede = unless_empty(&*answer.remainder, |text| markup!("<p class=\"lede\">{}</p>\n", text));
     let answer_item = |(part, text): &(String, String)| {
-        let part = match part.as_str() {
-            "" => String::new(),
-            part => format!("<b>{}:</b> ", escape_html(part)),
-        };
-        format!("<li>{part}{}</li>\n", escape_html(text))
+        let part = unless_empty(part.as_str(), |part| markup!("<b>{}:</b> ", part));
+        markup!("<li>{part}{}</li>\n", text)
     };
-    if !answer.answers.is_empty() {
-        let answers: String = answer.answers.iter().map(answer_item).collect();
-        out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
-    }
+    let answers: String = answer.answers.iter().map(answer_item).collect();
+    let answers =
+        unless_empty(&*answers, |items| format!("<ul class=\"answers\">\n{items}</ul>\n"));
+    let mut out = markup!(
+        "<header class=\"masthead\">\n{kind}{gates}{heading}{}</h1>\n{lede}{answers}",
+        answer.title
+    );
     let is_served = matches!(frame, PageFrame::Served(_));
     out.extend(document.session_lines.iter().map(|line| session_markup(line, is_served)));
     out.push_str(&banner_markup(document));
     if let PageFrame::Served(served) = frame {
         out.push_str(&page_layout::below_title_markup(served));
     }
-    let link = |(id, title): &(String, String)| {
-        format!("<li><a href=\"#{id}\">{}</a></li>", escape_html(title))
-    };
+    let link = |(id, title): &(String, String)| markup!("<li><a href=\"#{id}\">{}</a></li>", title);
     if contents.len() > 1 {
         let links: String = contents.iter().map(link).collect();
         out.push_str(&format!("<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"));

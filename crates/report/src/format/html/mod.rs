@@ -6,32 +6,27 @@
 //! [`render_page`], which renders blocks with [`write_blocks`], and the rows of tables. In tables,
 //! names link to the charts of their case, and drawings are placed in their column.
 //!
-//! `masthead.rs` renders the top of the page, `table.rs` the captions and headings of tables,
-//! `list_cells.rs` the forms in their rows, and `gallery.rs` the charts of all cases.
-//! `page_layout.rs` has the frame that a server adds.
+//! `masthead.rs` renders the top of the page, `table.rs` the captions, headings and forms of tables,
+//! and `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
+use crate::figure::{capitalize_first, unless_empty};
 use crate::format::html::gallery::add_gallery;
-use crate::format::html::list_cells::{form_markup, moment_markup};
-use crate::format::html::masthead::{
-    TopOfPage, capitalize_word, leading_question, leading_warnings, write_masthead,
-};
+use crate::format::html::masthead::{TopOfPage, leading_warnings, write_masthead};
 use crate::format::html::table::{
-    TableView, kind_class, sort_value, unbroken_options, write_captions, write_footnotes,
-    write_header, write_probabilities, write_tally,
+    TableView, form_markup, kind_class, moment_markup, sort_value, unbroken_options,
+    write_captions, write_footnotes, write_header, write_probabilities, write_tally,
 };
-use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json, markup};
 use crate::format::{Json, RenderDocument};
-use crate::glossary::terms_of_page;
+use crate::glossary::{GlossaryTerm, terms_of_page};
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
 use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 // Code outside this folder uses only this module.
 mod gallery;
-mod list_cells;
 mod masthead;
 mod page_layout;
 mod table;
@@ -116,7 +111,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     }
     writer.subject.clone_from(&answer.subject);
     gallery::prepare_gallery(document, &mut writer);
-    let question = leading_question(document);
+    let question = document.leading_question();
     let banner = leading_warnings(document);
     let is_above = |block: &&ReportBlock| match block {
         ReportBlock::Headline(_) => answer.are_headlines_above || question.is_some(),
@@ -131,50 +126,43 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     if PAGES_WITHOUT_CONTENTS.contains(&document.report) {
         writer.contents.clear();
     }
-    let mut page = match frame {
+    writer.contents.push(("data".into(), "Raw data".into()));
+    let (head, raw_data, foot) = match frame {
         PageFrame::Alone => {
-            write_raw_data(document, &mut writer)?;
-            file_head(&answer.title)
+            let foot = format!("{FILE_FOOTER}<script type=\"module\">\n{SCRIPT}</script>\n");
+            (file_head(&answer.title), raw_data_section(document)?, foot)
         }
-        PageFrame::Served(served) => {
-            writer.contents.push(("data".into(), "Raw data".into()));
-            writer.push_raw(&page_layout::raw_data_section(served));
-            page_layout::page_head(&answer.title, document.report, served)
-        }
+        PageFrame::Served(served) => (
+            page_layout::page_head(&answer.title, document.report, served),
+            page_layout::raw_data_section(served),
+            page_layout::FOOTER.to_owned(),
+        ),
     };
-    page.push_str(&write_masthead(document, &answer, &writer.contents, frame));
-    page.push_str("<main id=\"main\">\n");
-    page.push_str(&writer.out);
-    page.push_str("</main>\n");
-    if matches!(frame, PageFrame::Served(_)) {
-        page.push_str(page_layout::FOOTER);
-        page.push_str("</body>\n</html>\n");
-        return Ok(page);
-    }
-    page.push_str(concat!(
-        "<footer><p>Written by Speedwell ",
-        env!("CARGO_PKG_VERSION"),
-        ". This page is one file and loads nothing.</p></footer>\n"
-    ));
-    page.push_str(&format!("<script type=\"module\">\n{SCRIPT}</script>\n"));
-    page.push_str("</body>\n</html>\n");
-    Ok(page)
+    let masthead = write_masthead(document, &answer, &writer.contents, frame);
+    let main = writer.out;
+    Ok(format!(
+        "{head}{masthead}<main id=\"main\">\n{main}{raw_data}</main>\n{foot}</body>\n</html>\n"
+    ))
 }
+
+const FILE_FOOTER: &str = concat!(
+    "<footer><p>Written by Speedwell ",
+    env!("CARGO_PKG_VERSION"),
+    ". This page is one file and loads nothing.</p></footer>\n"
+);
 
 /// Renders the definitions of the terms on this page, if there are any.
 fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
     let blocks = document.all_blocks();
-    let sentences = blocks.iter().filter_map(|block| block.sentence());
-    let terms = terms_of_page(&writer.terms, sentences);
+    let terms = terms_of_page(&writer.terms, blocks.iter().filter_map(|block| block.sentence()));
     if terms.is_empty() {
         return;
     }
     writer.contents.push(("glossary".into(), "Terms".into()));
     writer.push_raw("<section id=\"glossary\" class=\"glossary\">\n<h2>Terms</h2>\n<dl>\n");
     for term in terms {
-        let [name, definition] = [term.name, term.definition].map(escape_html);
-        let id = term.id;
-        writer.push_raw(&format!("<dt>{name}</dt>\n<dd id=\"term-{id}\">{definition}</dd>\n"));
+        let GlossaryTerm { id, name, definition, .. } = term;
+        writer.push_raw(&markup!("<dt>{}</dt>\n<dd id=\"term-{id}\">{}</dd>\n", name, definition));
     }
     writer.push_raw("</dl>\n</section>\n");
 }
@@ -183,25 +171,24 @@ fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
 const PAGES_WITHOUT_CONTENTS: [&str; 2] = ["project", "trends"];
 
 fn file_head(title: &str) -> String {
-    let title = escape_html(title);
-    format!(
+    markup!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{CONTENT_POLICY}\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n\
          <script>{EARLY_SCRIPT}</script>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
+         <a class=\"skip\" href=\"#main\">Skip to the report</a>\n",
+        title
     )
 }
 
-/// Adds the raw data to the page: the same JSON that `-o report.json` writes.
-fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()> {
+/// Renders the raw data: the same JSON that `-o report.json` writes.
+fn raw_data_section(document: &Document) -> io::Result<String> {
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
     let json = escape_json(&String::from_utf8_lossy(&bytes));
-    writer.contents.push(("data".into(), "Raw data".into()));
     let data = if json.len() > MAX_DATA_BYTES {
         format!(
             "<p>The raw data ({} MB) are left out to keep this page small; \
@@ -216,8 +203,7 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
         )
     };
     let heading = "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>";
-    writer.push_raw(&format!("{heading}\n{data}\n</section>\n"));
-    Ok(())
+    Ok(format!("{heading}\n{data}\n</section>\n"))
 }
 
 /// Maximum size of the raw data in bytes; larger data are left out.
@@ -282,10 +268,8 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
         ReportBlock::Command { label, line } => {
             writer.push_element("p", "label", label);
-            let line = escape_html(line);
-            writer.push_raw(&format!(
-                "<pre class=\"command\" tabindex=\"0\"><code>{line}</code></pre>\n"
-            ));
+            let code = markup!("<code>{}</code>", line);
+            writer.push_raw(&format!("<pre class=\"command\" tabindex=\"0\">{code}</pre>\n"));
         }
         ReportBlock::Aside { summary, open, blocks } => {
             let open = if *open { " open" } else { "" };
@@ -315,15 +299,14 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     // Only a first table without a heading gets an entry here. Other tables follow headings, and
     // the table of contents lists the headings.
     if top && writer.contents.is_empty() {
-        writer.contents.push((id.to_owned(), capitalize_word(&table.name.replace('_', " "))));
+        writer.contents.push((id.to_owned(), capitalize_first(&table.name.replace('_', " "))));
     }
     writer.push_raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
     let label = if write_captions(table, &caption, writer) {
         format!("aria-labelledby=\"{caption}\"")
     } else {
-        let title = table.caption.first().map_or(table.name, String::as_str);
-        format!("aria-label=\"{}\"", escape_html(title))
+        markup!("aria-label=\"{}\"", table.caption.first().map_or(table.name, String::as_str))
     };
     write_tally(view, id, writer);
     let long = if view.rows > MAX_UNSCROLLED_ROWS { " long" } else { "" };
@@ -333,9 +316,9 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     let class = if figures { " class=\"figures\"" } else { "" };
     let choice = writer.choice_of(table.name).cloned();
     if let Some(choice) = &choice {
-        writer.push_raw(&format!(
+        writer.push_raw(&markup!(
             "<form class=\"choice\" action=\"{}\" method=\"get\">\n",
-            escape_html(&choice.action)
+            choice.action
         ));
     }
     writer.push_raw(&format!(
@@ -345,10 +328,8 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     write_rows(view, writer);
     writer.push_raw("</table>\n</div>\n");
     if let Some(choice) = &choice {
-        writer.push_raw(&format!(
-            "<p class=\"choose\"><button type=\"submit\">{}</button></p>\n</form>\n",
-            escape_html(&choice.button)
-        ));
+        let button = markup!("<button type=\"submit\">{}</button>", choice.button);
+        writer.push_raw(&format!("<p class=\"choose\">{button}</p>\n</form>\n"));
     }
     write_footnotes(view, writer);
     write_probabilities(view, writer);
@@ -358,6 +339,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
 /// Renders the rows. Each group has its own `tbody`, which makes it a unit for screen readers.
 fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("<tbody>\n");
+    let columns = view.shown.len();
     let mut group = "";
     let mut number = 0;
     let mut rows = view.table.rows.iter().peekable();
@@ -368,10 +350,9 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 let class = if group.is_empty() { "" } else { " class=\"grouped\"" };
                 writer.push_raw(&format!("</tbody>\n<tbody{class}>\n"));
                 if !group.is_empty() {
-                    writer.push_raw(&format!(
-                        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
-                        view.shown.len(),
-                        escape_html(group)
+                    writer.push_raw(&markup!(
+                        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{columns}\">{}</th></tr>\n",
+                        group
                     ));
                 }
             }
@@ -394,10 +375,9 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 writer.push_raw(&row.row_markup(writer));
             }
             // A remark that follows no row is about the group.
-            ReportRow::Remark(text) => writer.push_raw(&format!(
-                "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
-                view.shown.len(),
-                escape_html(text)
+            ReportRow::Remark(text) => writer.push_raw(&markup!(
+                "<tr class=\"group\"><td colspan=\"{columns}\">{}</td></tr>\n",
+                text
             )),
         }
     }
@@ -423,20 +403,16 @@ impl HtmlRow<'_> {
             let first = number == 0;
             let (tag, scope) = if first { ("th", " scope=\"row\"") } else { ("td", "") };
             let class = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
-            let _ = write!(
-                out,
-                "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
-                class.trim_end(),
-                escape_html(&self.view.header_text(column_index)),
-                sort_value(cell, self.view.is_served),
-                self.cell_content(column_index, first, writer)
-            );
+            let class = class.trim_end();
+            let header = self.view.header_text(column_index);
+            let value = sort_value(cell, self.view.is_served);
+            let content = self.cell_content(column_index, first, writer);
+            out +=
+                &markup!("<{tag}{scope} class=\"{class}\" data-l=\"{}\"{value}>{content}", header);
             if first {
-                for remark in &self.remarks {
-                    let _ = write!(out, "<small>{}</small>", escape_html(remark));
-                }
+                out.extend(self.remarks.iter().map(|remark| markup!("<small>{}</small>", remark)));
             }
-            let _ = write!(out, "</{tag}>");
+            out += &format!("</{tag}>");
         }
         out + "</tr>\n"
     }
@@ -458,31 +434,24 @@ impl HtmlRow<'_> {
         else {
             return;
         };
-        let history = match cell.link().filter(|_| writer.served.is_some()) {
-            Some(href) => {
-                format!("<p><a href=\"{}\">history of this case</a></p>\n", escape_html(href))
-            }
-            None => String::new(),
-        };
-        writer.push_raw(&format!(
-            "<tr class=\"charts-of\"{}><td colspan=\"{}\"><details class=\"case\" id=\"{anchor}\">\
-             <summary>runs, distribution{}<span class=\"unseen\"> of {}</span></summary>\n{drawing}\
+        let link = cell.link().filter(|_| writer.served.is_some()).unwrap_or_default();
+        let history = unless_empty(link, |href| {
+            markup!("<p><a href=\"{}\">history of this case</a></p>\n", href)
+        });
+        let (filter, columns) = (self.filter_attribute(), self.view.shown.len());
+        let and_history = if history.is_empty() { "" } else { ", history" };
+        writer.push_raw(&markup!(
+            "<tr class=\"charts-of\"{filter}><td colspan=\"{columns}\"><details class=\"case\" id=\"{anchor}\">\
+             <summary>runs, distribution{and_history}<span class=\"unseen\"> of {}</span></summary>\n{drawing}\
              {history}</details></td></tr>\n",
-            self.filter_attribute(),
-            self.view.shown.len(),
-            if history.is_empty() { "" } else { ", history" },
-            escape_html(case),
+            case
         ));
     }
 
     fn cell_content(&self, at: usize, first: bool, writer: &HtmlWriter) -> String {
         let cell = &self.cells[at];
-        match &self.view.drawn {
-            Some((drawn, strips)) if *drawn == at => {
-                let strip = self.number.and_then(|number| strips.rows[number].clone());
-                return strip.unwrap_or_default();
-            }
-            _ => {}
+        if let Some((_, strips)) = self.view.drawn.as_ref().filter(|(column, _)| *column == at) {
+            return self.number.and_then(|number| strips.rows[number].clone()).unwrap_or_default();
         }
         if let Some(sparkline) = cell.sparkline_drawing() {
             return sparkline.render_svg(SPARKLINE_PX.0, SPARKLINE_PX.1).unwrap_or_default();
@@ -501,39 +470,33 @@ impl HtmlRow<'_> {
         }
         let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
-            Some(href) if !text.is_empty() => {
-                format!("<a href=\"{}\">{text}</a>", escape_html(href))
-            }
+            Some(href) if !text.is_empty() => markup!("<a href=\"{}\">{text}</a>", href),
             _ => text.to_owned(),
         };
         if !first {
             return linked(&text);
         }
         let checkbox = writer.choice_of(self.view.table.name).map_or_else(String::new, |choice| {
-            format!(
+            markup!(
                 "<input type=\"checkbox\" name=\"{}\" value=\"{1}\" aria-label=\"Choose {1}\"> ",
-                escape_html(choice.name),
-                escape_html(&cell.text)
+                choice.name,
+                cell.text
             )
         });
         // The style shows this copy of the group's name only while sorting mixes the rows of
         // several groups.
-        let group = match self.group {
-            "" => String::new(),
-            group => format!("<span class=\"of\">{} </span>", escape_html(group)),
-        };
+        let group =
+            unless_empty(self.group, |group| markup!("<span class=\"of\">{} </span>", group));
         let case = cell.value.as_ref().and_then(Datum::as_str);
         let charts = case.and_then(|case| writer.links.get(case));
         match charts.filter(|_| self.view.has_cases || link.is_none()) {
             Some(href) => {
                 // Charts on this page are below the row, with the link to the history.
-                let history = match link.filter(|_| !href.starts_with('#')) {
-                    Some(link) => {
-                        format!("<small><a href=\"{}\">history</a></small>", escape_html(link))
-                    }
-                    None => String::new(),
-                };
-                format!("<a href=\"{}\">{group}{text}</a>{history}", escape_html(href))
+                let link = link.filter(|_| !href.starts_with('#')).unwrap_or_default();
+                let history = unless_empty(link, |link| {
+                    markup!("<small><a href=\"{}\">history</a></small>", link)
+                });
+                markup!("<a href=\"{}\">{group}{text}</a>{history}", href)
             }
             None => checkbox + &linked(&(group + &text)),
         }
@@ -547,7 +510,7 @@ fn write_heading(level: u8, text: &str, top: bool, writer: &mut HtmlWriter) {
     if top && level == 2 {
         writer.contents.push((id.clone(), text.to_owned()));
     }
-    writer.push_raw(&format!("<h{level} id=\"{id}\">{}</h{level}>\n", escape_html(text)));
+    writer.push_raw(&markup!("<h{level} id=\"{id}\">{}</h{level}>\n", text));
 }
 
 fn write_list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut HtmlWriter) {
@@ -562,8 +525,7 @@ fn write_list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut HtmlWriter)
 fn write_key_figures(facts: &[Fact], writer: &mut HtmlWriter) {
     writer.push_raw("<dl class=\"key-figures\">\n");
     for (name, value) in facts {
-        let (name, value) = (escape_html(name), escape_html(value));
-        writer.push_raw(&format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
+        writer.push_raw(&markup!("<div><dt>{}</dt><dd>{}</dd></div>\n", name, value));
     }
     writer.push_raw("</dl>\n");
 }
@@ -571,11 +533,7 @@ fn write_key_figures(facts: &[Fact], writer: &mut HtmlWriter) {
 fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
     writer.push_raw("<table class=\"facts\"><tbody>\n");
     for (name, value) in facts {
-        writer.push_raw(&format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-            escape_html(name),
-            escape_html(value)
-        ));
+        writer.push_raw(&markup!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", name, value));
     }
     writer.push_raw("</tbody></table>\n");
 }
@@ -583,13 +541,12 @@ fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
 /// Renders charts. A single chart gets the width of the page. Several charts are placed side by side
 /// if the page is wide enough, distributions first. Wide charts come last, one below the other.
 fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
-    let (wide, mut others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
-        .iter()
-        .filter_map(|block| match block {
-            ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart.as_ref()),
-            _ => None,
-        })
-        .partition(|chart| is_wide(chart));
+    let charts = blocks.iter().filter_map(|block| match block {
+        ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart.as_ref()),
+        _ => None,
+    });
+    let (wide, mut others): (Vec<&ReportChart>, Vec<&ReportChart>) =
+        charts.partition(|chart| matches!(chart.picture, Picture::Flame(_) | Picture::Grid(_)));
     others.sort_by_key(|chart| !matches!(chart.picture, Picture::Histogram(_)));
     match others[..] {
         [] => {}
@@ -607,24 +564,13 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     }
 }
 
-fn is_wide(chart: &ReportChart) -> bool {
-    is_flame(chart) || matches!(chart.picture, Picture::Grid(_))
-}
-
-fn is_flame(chart: &ReportChart) -> bool {
-    matches!(chart.picture, Picture::Flame(_))
-}
-
 /// Renders a chart twice, for wide and for narrow screens; the style shows one of both drawings. A
 /// drawing that is too large is left out.
 fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
     let id = writer.new_id("chart");
-    let detail = match writer.served {
-        Some(_) => TrendDetail::Tooltips,
-        None => TrendDetail::Full,
-    };
-    let is_trend = matches!(chart.picture, Picture::Trend(_));
-    let is_below_heading = is_trend || writer.subject.is_some();
+    let is_served = writer.served.is_some();
+    let detail = if is_served { TrendDetail::Tooltips } else { TrendDetail::Full };
+    let is_below_heading = matches!(chart.picture, Picture::Trend(_)) || writer.subject.is_some();
     let draw = |width_px: u32, id: &str, detail: TrendDetail| {
         let picture = picture_in_detail(&chart.picture, detail);
         if is_below_heading {
@@ -635,15 +581,11 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
     };
     let wide = draw(width_px, &id, detail);
     if wide.len() > MAX_CHART_BYTES {
-        writer.push_element(
-            "p",
-            "left-out",
-            &format!(
-                "The chart '{}' is left out, because it would take {} MB here; to write it to a file, use -o chart.svg.",
-                chart.title,
-                wide.len() >> 20
-            ),
+        let (title, size) = (&chart.title, wide.len() >> 20);
+        let text = format!(
+            "The chart '{title}' is left out, because it would take {size} MB here; to write it to a file, use -o chart.svg."
         );
+        writer.push_element("p", "left-out", &text);
         return;
     }
     let narrow = Some(draw(PHONE_PX, &format!("{id}n"), TrendDetail::Nothing))
@@ -683,7 +625,7 @@ fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {
         return;
     }
     writer.push_element("p", "label", label);
-    writer.push_raw(&format!("<pre tabindex=\"0\">{}</pre>\n", escape_html(text.trim_end())));
+    writer.push_raw(&markup!("<pre tabindex=\"0\">{}</pre>\n", text.trim_end()));
 }
 
 fn write_details(
@@ -697,9 +639,9 @@ fn write_details(
     if top {
         writer.contents.push((id.clone(), title.to_owned()));
     }
-    writer.push_raw(&format!(
+    writer.push_raw(&markup!(
         "<details id=\"{id}\" class=\"fold\"{open}>\n<summary>{}</summary>\n",
-        escape_html(title)
+        title
     ));
     write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
     writer.push_raw("</details>\n");

@@ -4,9 +4,8 @@
 //! The server decides which pages exist, and describes a page's frame as plain data. This module
 //! escapes these data. Start with [`ServedFrame`].
 
-use crate::figure::{format_instant, format_moment};
-use crate::format::html::writer::{ChartsLocation, RowChoice, escape_html};
-use std::fmt::Write as _;
+use crate::figure::{format_instant, format_moment, join_texts, unless_empty};
+use crate::format::html::writer::{ChartsLocation, RowChoice, markup};
 
 /// How a document becomes a page.
 #[derive(Debug, Clone, Copy)]
@@ -156,22 +155,16 @@ pub struct FormField {
 /// Renders everything before the masthead.
 pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> String {
     let title = frame.progress.as_ref().map_or(title, |progress| progress.title.as_str());
-    let (title, report) = (escape_html(title), escape_html(report));
-    let assets = &frame.assets;
-    let [style, early, script] =
-        [&assets.style, &assets.early_script, &assets.script].map(|href| escape_html(href));
-    let events = frame
-        .events
-        .as_ref()
-        .map_or_else(String::new, |address| format!(" data-events=\"{}\"", escape_html(address)));
-    let feed = match &*frame.feed {
-        "" => String::new(),
-        feed => format!(
+    let AssetPaths { style, early_script, script } = &frame.assets;
+    let events = frame.events.as_deref().unwrap_or_default();
+    let events = unless_empty(events, |address| markup!(" data-events=\"{}\"", address));
+    let feed = unless_empty(&*frame.feed, |feed| {
+        markup!(
             "<link rel=\"alternate\" type=\"application/atom+xml\" \
              title=\"Open changes and failed sessions\" href=\"{}\">\n",
-            escape_html(feed)
-        ),
-    };
+            feed
+        )
+    });
     // A page that follows events needs scripts. Without scripts, it reloads, but only if the user
     // opted in: a screen reader starts over at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
@@ -186,38 +179,38 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
             "<noscript><p class=\"hint\"><a href=\"?\">Stop auto-refresh</a></p></noscript>\n",
         ),
     };
-    format!(
+    let bar = top_bar(frame);
+    markup!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n{feed}\
-         <title>{title} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{style}\">\n\
-         <script src=\"{early}\"></script>\n\
-         <script type=\"module\" src=\"{script}\"></script>\n{refresh}</head>\n<body data-report=\"{report}\"{events}>\n\
-         <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{}{choice}",
-        top_bar(frame)
+         <title>{} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{}\">\n\
+         <script src=\"{}\"></script>\n\
+         <script type=\"module\" src=\"{}\"></script>\n{refresh}</head>\n<body data-report=\"{}\"{events}>\n\
+         <a class=\"skip\" href=\"#main\">Skip to the page</a>\n{bar}{choice}",
+        title,
+        style,
+        early_script,
+        script,
+        report
     )
 }
 
 /// Renders the top bar: the navigation, the search box and the login state.
 fn top_bar(frame: &ServedFrame) -> String {
     let mut out = String::from("<div class=\"bar\">\n<nav aria-label=\"Pages\"><ul>\n");
-    for link in &frame.navigation {
-        let _ = writeln!(out, "<li>{}</li>", link_markup(link));
-    }
+    out.extend(frame.navigation.iter().map(|link| format!("<li>{}</li>\n", link_markup(link))));
     out.push_str("</ul></nav>\n");
-    if !frame.search.is_empty() {
-        let _ = writeln!(
-            out,
+    out += &unless_empty(&*frame.search, |search| {
+        markup!(
             "<form class=\"search\" role=\"search\" aria-label=\"Everything\" action=\"{}\" method=\"get\">\
              <input type=\"search\" name=\"q\" placeholder=\"Search\" \
-             aria-label=\"Search benchmarks, sessions, revisions, machines\"></form>",
-            escape_html(&frame.search)
-        );
-    }
-    if let Some(account) = &frame.account {
-        out.push_str(&account_markup(account));
-    }
+             aria-label=\"Search benchmarks, sessions, revisions, machines\"></form>\n",
+            search
+        )
+    });
+    out.extend(frame.account.as_ref().map(account_markup));
     out + "</div>\n"
 }
 
@@ -227,96 +220,77 @@ fn account_markup(account: &LoginState) -> String {
             "<section class=\"account\" aria-label=\"Account\">{}</section>\n",
             link_markup(link)
         ),
-        LoginState::In { name, action } => format!(
+        LoginState::In { name, action } => markup!(
             "<form class=\"account\" aria-label=\"Account\" action=\"{}\" method=\"post\"><span>{}</span> \
              <button type=\"submit\">log out</button></form>\n",
-            escape_html(action),
-            escape_html(name)
+            action,
+            name
         ),
     }
 }
 
 fn link_markup(link: &PageLink) -> String {
     let current_attribute = if link.is_here { " aria-current=\"page\"" } else { "" };
-    format!(
-        "<a href=\"{}\"{current_attribute}>{}</a>",
-        escape_html(&link.href),
-        escape_html(&link.text)
-    )
+    markup!("<a href=\"{}\"{current_attribute}>{}</a>", link.href, link.text)
 }
 
 /// Renders the breadcrumbs in the place where a self-contained page names the kind of report.
 pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
-    let mut out = String::from("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>");
-    for link in &frame.breadcrumbs {
-        let _ = write!(out, "<li>{}</li>", link_markup(link));
-    }
-    out + "</ol></nav>\n"
+    let crumbs = frame.breadcrumbs.iter().map(|link| format!("<li>{}</li>", link_markup(link)));
+    let crumbs: String = crumbs.collect();
+    format!("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>{crumbs}</ol></nav>\n")
 }
 
 /// Renders the links and the filters below the title.
 pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     let mut out = frame.progress.as_ref().map_or_else(String::new, progress_markup);
-    if !frame.links.is_empty() {
-        let links: Vec<String> = frame.links.iter().map(link_markup).collect();
-        let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
-    }
-    if let Some(form) = &frame.filters {
-        out.push_str(&filters_form(form));
-    }
-    for form in &frame.changes {
-        out.push_str(&change_form(form));
-    }
+    let links = join_texts(" ", frame.links.iter().map(link_markup));
+    out += &unless_empty(&*links, |links| format!("<p class=\"links\">{links}</p>\n"));
+    out.extend(frame.filters.as_ref().map(filters_form));
+    out.extend(frame.changes.iter().map(change_form));
     out
 }
 
 /// Renders the progress bar and the expected end. A script shows the end in the reader's time zone.
 fn progress_markup(progress: &PageProgress) -> String {
-    let mut out = String::new();
-    if let Some(share) = progress.share {
-        let _ = writeln!(
-            out,
-            "<progress max=\"1\" value=\"{share:.4}\" aria-label=\"{}\"></progress>",
-            escape_html(&progress.label)
-        );
-    }
-    let end = progress.ends_unix_ms.map(|ms| (format_instant(ms), format_moment(ms)));
-    if let Some((instant, moment)) = &end
-        && let Some((_, time)) = moment.split_once(' ')
-    {
-        let _ = writeln!(
-            out,
-            "<p class=\"ends\">Ends about <time datetime=\"{instant}\">{time} UTC</time></p>"
-        );
-    }
-    out
+    let bar = |share: f64| {
+        markup!(
+            "<progress max=\"1\" value=\"{share:.4}\" aria-label=\"{}\"></progress>\n",
+            progress.label
+        )
+    };
+    let end = |unix_ms: i64| {
+        let (instant, moment) = (format_instant(unix_ms), format_moment(unix_ms));
+        let (_, time) = moment.split_once(' ')?;
+        let time = format!("<time datetime=\"{instant}\">{time} UTC</time>");
+        Some(format!("<p class=\"ends\">Ends about {time}</p>\n"))
+    };
+    progress.share.map(bar).into_iter().chain(progress.ends_unix_ms.and_then(end)).collect()
 }
 
 /// Renders a form that changes something. The form is always open. It is submitted with POST,
 /// because following a link must not change anything.
 fn change_form(form: &PageForm) -> String {
-    let title = escape_html(&form.title);
     let fields = form_markup(form, "post");
-    format!("<section class=\"filters change\">\n<h2>{title}</h2>\n{fields}</section>\n")
+    markup!("<section class=\"filters change\">\n<h2>{}</h2>\n{fields}</section>\n", form.title)
 }
 
 fn form_markup(form: &PageForm, method: &str) -> String {
-    let [action, title, button] =
-        [&form.action, &form.title, &form.button].map(|text| escape_html(text));
     let field = |field: &FormField| {
         if field.is_fixed {
-            return format!(
-                "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
-                escape_html(field.name),
-                escape_html(&field.value)
-            );
+            let FormField { name, value, .. } = field;
+            return markup!("<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", name, value);
         }
-        format!("<label>{} {}</label>\n", escape_html(&field.label), field_control(field))
+        let control = field_control(field);
+        markup!("<label>{} {control}</label>\n", field.label)
     };
     let fields: String = form.fields.iter().map(field).collect();
-    format!(
-        "<form action=\"{action}\" method=\"{method}\" aria-label=\"{title}\">\n{fields}\
-         <button type=\"submit\">{button}</button>\n</form>\n"
+    markup!(
+        "<form action=\"{}\" method=\"{method}\" aria-label=\"{}\">\n{fields}\
+         <button type=\"submit\">{}</button>\n</form>\n",
+        form.action,
+        form.title,
+        form.button
     )
 }
 
@@ -325,51 +299,44 @@ fn filters_form(form: &PageForm) -> String {
     let (begin, end) = if form.is_always_open {
         ("<div class=\"filters at-hand\">\n".to_owned(), "</div>\n")
     } else {
-        let title = escape_html(&form.title);
         let open = if form.set.is_empty() { "" } else { " open" };
-        let begin = format!("<details class=\"filters\"{open}>\n<summary>{title}</summary>\n");
+        let begin =
+            markup!("<details class=\"filters\"{open}>\n<summary>{}</summary>\n", form.title);
         (begin, "</details>\n")
     };
-    let mut out = begin + &fields;
-    if !form.set.is_empty() {
-        let active_filters = form.set.iter().map(|link| {
-            format!(
-                "<li><a href=\"{}\">{} <span aria-label=\"remove\">×</span></a></li>",
-                escape_html(&link.href),
-                escape_html(&link.text)
-            )
-        });
-        let _ = writeln!(out, "<ul class=\"set\">{}</ul>", active_filters.collect::<String>());
-    }
-    out + end
+    let active_filter = |PageLink { href, text, .. }: &PageLink| {
+        let remove = "<span aria-label=\"remove\">×</span>";
+        markup!("<li><a href=\"{}\">{} {remove}</a></li>", href, text)
+    };
+    let active: String = form.set.iter().map(active_filter).collect();
+    let active = unless_empty(&*active, |items| format!("<ul class=\"set\">{items}</ul>\n"));
+    format!("{begin}{fields}{active}{end}")
 }
 
 fn field_control(field: &FormField) -> String {
-    let (name, value) = (escape_html(field.name), escape_html(&field.value));
+    let FormField { name, value, placeholder, .. } = field;
     if field.options.is_empty() && field.is_secret {
-        return format!(
-            "<input type=\"password\" name=\"{name}\" autocomplete=\"off\" required placeholder=\"{}\">",
-            escape_html(&field.placeholder)
+        return markup!(
+            "<input type=\"password\" name=\"{}\" autocomplete=\"off\" required placeholder=\"{}\">",
+            name,
+            placeholder
         );
     }
     if field.options.is_empty() {
         let (list, suggestions) = suggestions_markup(field);
-        return format!(
-            "<input name=\"{name}\" value=\"{value}\" placeholder=\"{}\"{list}>{suggestions}",
-            escape_html(&field.placeholder)
+        return markup!(
+            "<input name=\"{}\" value=\"{}\" placeholder=\"{}\"{list}>{suggestions}",
+            name,
+            value,
+            placeholder
         );
     }
-    let mut out = format!("<select name=\"{name}\">");
-    for (option_value, label) in &field.options {
-        let selected = if *option_value == field.value { " selected" } else { "" };
-        let _ = write!(
-            out,
-            "<option value=\"{}\"{selected}>{}</option>",
-            escape_html(option_value),
-            escape_html(label)
-        );
-    }
-    out + "</select>"
+    let option = |(option_value, label): &(String, String)| {
+        let selected = if option_value == value { " selected" } else { "" };
+        markup!("<option value=\"{}\"{selected}>{}</option>", option_value, label)
+    };
+    let options: String = field.options.iter().map(option).collect();
+    markup!("<select name=\"{}\">{options}</select>", name)
 }
 
 /// Returns the attribute that names a field's list of suggestions, and the list.
@@ -377,24 +344,21 @@ fn suggestions_markup(field: &FormField) -> (String, String) {
     if field.suggestions.is_empty() {
         return (String::new(), String::new());
     }
-    let id = format!("{}-suggestions", escape_html(field.name));
-    let option = |text: &String| format!("<option value=\"{}\">", escape_html(text));
+    let id = markup!("{}-suggestions", field.name);
+    let option = |text: &String| markup!("<option value=\"{}\">", text);
     let options: String = field.suggestions.iter().map(option).collect();
     (format!(" list=\"{id}\""), format!("<datalist id=\"{id}\">{options}</datalist>"))
 }
 
 /// Renders the last part of the page: links to its data for programs.
 pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
-    let mut out = format!(
+    let links = join_texts(", ", frame.formats.iter().map(link_markup));
+    let others = unless_empty(&*links, |links| format!(" Other formats: {links}."));
+    markup!(
         "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>\n<p>Every number with all its digits: \
-         <a href=\"{}\">this page as JSON</a>.",
-        escape_html(&frame.data_link)
-    );
-    if !frame.formats.is_empty() {
-        let links: Vec<String> = frame.formats.iter().map(link_markup).collect();
-        let _ = write!(out, " Other formats: {}.", links.join(", "));
-    }
-    out + "</p>\n</section>\n"
+         <a href=\"{}\">this page as JSON</a>.{others}</p>\n</section>\n",
+        frame.data_link
+    )
 }
 
 pub(super) const FOOTER: &str = concat!(

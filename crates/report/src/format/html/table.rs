@@ -4,9 +4,10 @@
 //! A page shows the figures of both sides of a comparison in one column, and folds the
 //! probabilities.
 
+use crate::cell::CellForm;
 use crate::document::{pick_most_severe, severity};
-use crate::figure::format_count;
-use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
+use crate::figure::{format_count, format_instant, format_moment, join_texts};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, markup};
 use crate::glossary::{GlossaryTerm, term_of_column};
 use crate::summary::SUMMARIES_TABLE;
 use crate::table::{ColumnKind, Datum, ReportCell, ReportColumn, ReportTable, superscript_number};
@@ -14,7 +15,6 @@ use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 /// Maximum number of rows of a table. A row takes about 2 kB with its drawing.
 const MAX_ROWS: usize = 4_000;
@@ -129,9 +129,8 @@ impl<'t> TableView<'t> {
         let sides = self.sides.as_ref().filter(|sides| sides.candidate == column)?;
         let text = |column: usize| cells[column].text.as_str();
         let unit = sides.unit.map(text).unwrap_or_default();
-        let figures = [text(sides.baseline), text(sides.candidate)];
-        let figures: Vec<&str> = figures.into_iter().filter(|text| !text.is_empty()).collect();
-        Some(format!("{} {unit}", figures.join(" → ")).trim_end().to_owned())
+        let figures = join_texts(" → ", [text(sides.baseline), text(sides.candidate)]);
+        Some(format!("{figures} {unit}").trim_end().to_owned())
     }
 }
 
@@ -211,7 +210,6 @@ pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
     }
     writer.push_raw("<ul class=\"tally\">\n");
     let item = |class: &str, value: &str, number: usize, content: &str| {
-        let value = escape_html(value);
         let (radio, end) = if view.has_filters() {
             let checked = if number == 0 { " checked" } else { "" };
             let radio = format!(
@@ -222,23 +220,21 @@ pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
         } else {
             (String::new(), "")
         };
-        format!("<li class=\"{class}\" data-v=\"{value}\">{radio}{content}{end}</li>\n")
+        markup!("<li class=\"{class}\" data-v=\"{}\">{radio}{content}{end}</li>\n", value)
     };
     if view.has_filters() {
         writer.push_raw(&item("", "", 0, &format!("all {}", view.rows)));
     }
     for (index, (value, cell, count)) in view.facet_values.iter().enumerate() {
         let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
-        let symbol = escape_html(&symbol.map(String::from).unwrap_or_default());
-        let content =
-            format!("<i aria-hidden=\"true\">{symbol}</i> {} {count}", escape_html(value));
+        let symbol = symbol.map(String::from).unwrap_or_default();
+        let content = markup!("<i aria-hidden=\"true\">{}</i> {} {count}", symbol, value);
         writer.push_raw(&item(emphasis_class(cell.emphasis), value, index + 1, &content));
     }
     writer.push_raw("</ul>\n");
     let sort_link = writer.sort_link.as_ref().filter(|_| view.has_cases && view.rows > 1);
     if let Some((href, text)) = sort_link {
-        let (href, text) = (escape_html(href), escape_html(text));
-        writer.push_raw(&format!("<p class=\"sort-link\"><a href=\"{href}\">{text}</a></p>\n"));
+        writer.push_raw(&markup!("<p class=\"sort-link\"><a href=\"{}\">{}</a></p>\n", href, text));
     }
 }
 
@@ -262,20 +258,18 @@ pub fn write_probabilities(view: &TableView<'_>, writer: &mut HtmlWriter) {
     );
     for column in &columns {
         let ReportColumn { key, header, .. } = &table.columns[*column];
-        let header = escape_html(header);
         let term = term_of_column(key).map_or_else(String::new, term_link);
         writer.terms.extend(term_of_column(key));
-        let _ = write!(out, "<th scope=\"col\" class=\"f\">{header}{term}</th>");
+        out += &markup!("<th scope=\"col\" class=\"f\">{}{term}</th>", header);
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for cells in table.cell_rows() {
         let name = cells
             .first()
             .map(|cell| cell.value.as_ref().and_then(Datum::as_str).unwrap_or(&cell.text));
-        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape_html(name.unwrap_or("")));
-        for column in &columns {
-            let _ = write!(out, "<td class=\"f\">{}</td>", escape_html(&cells[*column].text));
-        }
+        out += &markup!("<tr><th scope=\"row\">{}</th>", name.unwrap_or(""));
+        let figure = |column: &usize| markup!("<td class=\"f\">{}</td>", cells[*column].text);
+        out.extend(columns.iter().map(figure));
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody>\n</table>\n</details>\n");
@@ -296,9 +290,8 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
         } else {
             escape_html(&header)
         };
-        let _ = match &view.drawn {
-            Some((drawn, strips)) if *drawn == column_index => write!(
-                out,
+        out += &match &view.drawn {
+            Some((drawn, strips)) if *drawn == column_index => format!(
                 "<th scope=\"col\" class=\"{class}\"><span class=\"unseen\">{text}, drawn</span>{}</th>",
                 strips.axis
             ),
@@ -306,8 +299,7 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 let long = if header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
                 let term = term_of_column(column.key).map_or_else(String::new, term_link);
                 writer.terms.extend(term_of_column(column.key));
-                write!(
-                    out,
+                format!(
                     "<th scope=\"col\" class=\"{class}{long}\" data-k=\"{key}\">{text}{term}</th>"
                 )
             }
@@ -359,9 +351,7 @@ pub fn sort_value(cell: &ReportCell, is_served: bool) -> String {
             format!(" data-v=\"{rounded}\"")
         }
         Some(Datum::Number(number)) => format!(" data-v=\"{number}\""),
-        Some(Datum::Text(text)) if **text != *cell.text => {
-            format!(" data-v=\"{}\"", escape_html(text))
-        }
+        Some(Datum::Text(text)) if **text != *cell.text => markup!(" data-v=\"{}\"", text),
         _ => String::new(),
     }
 }
@@ -385,4 +375,75 @@ pub fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
         writer.push_element("p", "", &format!("{} {footnote}", superscript_number(index + 1)));
     }
     writer.push_raw("</div>\n");
+}
+
+// The cells of lists on served pages: moments, and small forms.
+
+/// Marks a text, which is already escaped, as the name of a moment. The tooltip has its date.
+pub fn moment_markup(text: &str, unix_ms: i64) -> String {
+    match format_moment(unix_ms) {
+        moment if moment.is_empty() => text.to_owned(),
+        moment => format!(
+            "<time datetime=\"{}\" title=\"{moment} UTC\">{text}</time>",
+            format_instant(unix_ms)
+        ),
+    }
+}
+
+/// Renders a form of a row. `address` is the address of the page, to which the server returns.
+pub fn form_markup(form: &CellForm, address: &str) -> String {
+    let CellForm { action, title, name, note: (note, label), .. } = form;
+    let page = ("to", address.to_owned());
+    let hidden = |(name, value): &(&str, String)| {
+        markup!("<input type=\"hidden\" name=\"{}\" value=\"{}\">", name, value)
+    };
+    let hidden: String = form.hidden.iter().chain([&page]).map(hidden).collect();
+    let button = |(value, text): &(&str, &str)| {
+        markup!(" <button type=\"submit\" name=\"{}\" value=\"{}\">{}</button>", name, value, text)
+    };
+    let buttons: String = form.buttons.iter().map(button).collect();
+    markup!(
+        "<form class=\"row-form\" action=\"{}\" method=\"post\" aria-label=\"{}\">{hidden}\
+         <input name=\"{2}\" placeholder=\"{2}\" aria-label=\"{3}\" maxlength=\"1000\">{buttons}</form>",
+        action,
+        title,
+        note,
+        label
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_its_date_for_programs_and_for_people() {
+        assert_eq!(
+            moment_markup("3 h ago", 1_769_868_300_000),
+            "<time datetime=\"2026-01-31T14:05:00Z\" title=\"2026-01-31 14:05 UTC\">3 h ago</time>"
+        );
+        assert_eq!(moment_markup("never", i64::MAX), "never");
+    }
+
+    #[test]
+    fn a_form_in_a_row_is_escaped_and_names_its_page() {
+        let hostile = "\"><script>'&";
+        let form = CellForm {
+            action: hostile.into(),
+            title: hostile.into(),
+            hidden: vec![("change", hostile.into())],
+            note: ("note", hostile.into()),
+            name: "triage",
+            buttons: vec![("wrong", "wrong"), ("open", "reopen")],
+        };
+        let markup = form_markup(&form, hostile);
+        assert!(!markup.contains("<script") && !markup.contains("\"\""), "{markup}");
+        assert_eq!(markup.matches("<input type=\"hidden\"").count(), 2, "{markup}");
+        assert!(markup.contains("name=\"to\" value=\"&quot;&gt;"), "{markup}");
+        assert!(
+            markup
+                .contains("<button type=\"submit\" name=\"triage\" value=\"open\">reopen</button>"),
+            "{markup}"
+        );
+    }
 }

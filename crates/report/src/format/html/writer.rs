@@ -2,12 +2,20 @@
 //! escapes text for HTML, and decides which charts go to separate pages.
 
 use crate::document::{CaseGallery, Document, ReportBlock};
-use crate::figure::format_number;
+use crate::figure::{format_whole, unless_empty};
 use crate::format::is_bidi_control;
 use crate::glossary::GlossaryTerm;
 use crate::table::TextEmphasis;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+/// Formats markup. The arguments are escaped; names in the braces of the text stand for markup.
+macro_rules! markup {
+    ($text:literal $(, $argument:expr)* $(,)?) => {
+        format!($text $(, $crate::format::html::writer::escape_html(&$argument))*)
+    };
+}
+pub(super) use markup;
 
 /// Check boxes in the rows of a table.
 #[derive(Debug, Clone)]
@@ -74,9 +82,8 @@ impl HtmlWriter {
 
     /// Appends an element with text as its only content.
     pub fn push_element(&mut self, tag: &str, class: &str, text: &str) {
-        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(self.out, "<{tag}{class}>{}</{tag}>", escape_html(text));
+        let class = unless_empty(class, |class| format!(" class=\"{class}\""));
+        self.push_raw(&markup!("<{tag}{class}>{}</{tag}>\n", text));
     }
 }
 
@@ -171,14 +178,8 @@ pub struct PartOfCharts {
 
 /// Returns the number of parts into which the charts are divided; 0 if all charts stay on the page.
 pub fn parts_of_charts(document: &Document) -> usize {
-    if galleries(document).any(is_divided) {
-        galleries(document)
-            .map(|gallery| gallery.cases.len())
-            .sum::<usize>()
-            .div_ceil(CASES_PER_PAGE)
-    } else {
-        0
-    }
+    let cases = galleries(document).map(|gallery| gallery.cases.len()).sum::<usize>();
+    if galleries(document).any(is_divided) { cases.div_ceil(CASES_PER_PAGE) } else { 0 }
 }
 
 /// Returns a part by its number, from 1 to [`parts_of_charts`].
@@ -194,18 +195,13 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
         let end = (first + CASES_PER_PAGE).saturating_sub(preceding).min(gallery.cases.len());
         preceding += gallery.cases.len();
         if skipped < end {
-            shown.push(CaseGallery {
-                kind: gallery.kind,
-                cases: gallery.cases[skipped..end].to_vec(),
-            });
+            let cases = gallery.cases[skipped..end].to_vec();
+            shown.push(CaseGallery { kind: gallery.kind, cases });
         }
     }
     let title = part_title(number, preceding);
     let mut document = Document::new(document.report);
-    document.push(ReportBlock::Heading {
-        level: 1,
-        text: format!("{title} of {}", format_number(preceding as f64, 0)),
-    });
+    document.push_heading(1, format!("{title} of {}", format_whole(preceding)));
     document.extend(shown.into_iter().map(ReportBlock::Gallery));
     Some(PartOfCharts { document, first, title })
 }
@@ -213,7 +209,7 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
 /// Formats the title of part `number`, as in `cases 51 to 100`. The document has `cases` cases.
 fn part_title(number: usize, cases: usize) -> String {
     let (first, last) = ((number - 1) * CASES_PER_PAGE + 1, (number * CASES_PER_PAGE).min(cases));
-    let [from, to] = [first, last].map(|index| format_number(index as f64, 0));
+    let [from, to] = [first, last].map(format_whole);
     if first == last { format!("case {from}") } else { format!("cases {from} to {to}") }
 }
 

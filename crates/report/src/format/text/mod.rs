@@ -1,7 +1,6 @@
 //! Writes documents as text for terminals: aligned, within the screen width, and readable without
 //! color.
 
-mod drawn;
 mod table_page;
 
 use crate::document::{Document, Fact, ReportBlock};
@@ -111,9 +110,8 @@ impl TextPage {
     }
 
     fn write_line(&mut self, line: &str) {
-        self.out.push_str(&" ".repeat(self.indent));
-        self.out.push_str(line);
-        self.out.push('\n');
+        let margin = " ".repeat(self.indent);
+        self.out.push_str(&format!("{margin}{line}\n"));
     }
 
     fn write_heading(&mut self, level: u8, text: &str) {
@@ -145,9 +143,7 @@ impl TextPage {
         let mut lines = String::new();
         let room = self.format.width.map(|room| room.saturating_sub(self.indent));
         write_table(table, room, self.format.color, &mut lines);
-        for line in lines.lines() {
-            self.write_line(line);
-        }
+        lines.lines().for_each(|line| self.write_line(line));
         for (index, footnote) in table.footnotes.iter().enumerate() {
             let lead = format!("{} ", superscript_number(index + 1));
             self.write_sentences(&lead, footnote, TextEmphasis::Muted);
@@ -230,16 +226,12 @@ fn split_words(line: &str) -> Vec<String> {
     const MAX_FIGURE_LENGTH: usize = 24;
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
-        match words.last_mut() {
-            Some(last)
-                if last.len() < MAX_FIGURE_LENGTH
-                    && last.starts_with('[')
-                    && !last.contains(']') =>
-            {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => words.push(word.to_owned()),
+        let is_open = |last: &&mut String| {
+            last.len() < MAX_FIGURE_LENGTH && last.starts_with('[') && !last.contains(']')
+        };
+        match words.last_mut().filter(is_open) {
+            Some(last) => last.push_str(&format!(" {word}")),
+            None => words.push(word.to_owned()),
         }
     }
     words

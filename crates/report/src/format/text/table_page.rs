@@ -10,9 +10,9 @@
 //! that others wrote must not control the terminal.
 
 use crate::case_labels::distinct;
-use crate::format::text::drawn::{DRAWN_WIDTH, IntervalAxis, MIN_DRAWN_SCREEN};
 use crate::format::text::{display_width, escape_line, paint_text, shorten_text, wrap_text};
 use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
+use speedwell_plot::ForestRow;
 use std::borrow::Cow;
 
 /// Spaces between columns.
@@ -352,6 +352,50 @@ fn wrap_heading(heading: &str, width: usize) -> Option<Vec<String>> {
 /// Returns a name with its shortened form, if it must be shortened to `width` columns.
 fn cut_key(name: &str, width: usize) -> Option<NameKey> {
     (display_width(name) > width).then(|| (shorten_text(name, width), name.to_owned()))
+}
+
+// Draws the intervals of a table's rows in characters, on one axis for the whole column.
+
+/// Minimum width of a screen that shows drawn intervals.
+const MIN_DRAWN_SCREEN: usize = 100;
+/// Width of a drawn interval.
+const DRAWN_WIDTH: usize = 21;
+
+/// The axis that all rows of a column share. It includes zero, which means no change.
+struct IntervalAxis {
+    low: f64,
+    high: f64,
+}
+
+impl IntervalAxis {
+    /// Returns the axis of a column, or `None` if all changes are zero or unknown.
+    fn of_column(table: &ReportTable, column: usize) -> Option<IntervalAxis> {
+        let rows = table.cell_rows().filter_map(|cells| cells[column].drawn());
+        let ends = rows.flat_map(|row| [row.low, row.estimate, row.high]);
+        let (low, high) = ends
+            .filter(|end| end.is_finite())
+            .fold((0.0_f64, 0.0_f64), |(low, high), end| (low.min(end), high.max(end)));
+        (low < high).then_some(IntervalAxis { low, high })
+    }
+
+    /// Draws an interval, such as `  ──●──    │`.
+    fn draw_interval(&self, row: &ForestRow) -> String {
+        let mut characters = [' '; DRAWN_WIDTH];
+        if !row.low.is_nan() && !row.high.is_nan() {
+            characters[self.position(row.low)..=self.position(row.high)].fill('─');
+        }
+        let zero = &mut characters[self.position(0.0)];
+        *zero = if *zero == ' ' { '│' } else { '┼' };
+        if row.estimate.is_finite() {
+            characters[self.position(row.estimate)] = '●';
+        }
+        characters.iter().collect()
+    }
+
+    fn position(&self, value: f64) -> usize {
+        let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        (share * (DRAWN_WIDTH - 1) as f64).round() as usize
+    }
 }
 
 #[cfg(test)]

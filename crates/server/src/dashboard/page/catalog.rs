@@ -8,13 +8,11 @@ use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, link_table,
 };
 use crate::http::HttpError;
-use speedwell_analysis::{self as analysis, EnvironmentFacts, FactChange};
+use speedwell_analysis::{self as analysis, EnvironmentFacts};
 use speedwell_model::stored::StoredMachine;
 use speedwell_model::{ParameterValue, SeriesKey, Session};
 use speedwell_report::html::PageLink;
-use speedwell_report::{
-    self as report, Document, EnvironmentChange, NoisySeries, ReportBlock, ReportRow,
-};
+use speedwell_report::{self as report, Document, NoisySeries, ReportBlock, ReportRow};
 use speedwell_store::SessionFilter;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -172,7 +170,7 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
     }
     let numbers = context.store.selected_numbers(&filter, MAX_SEARCHED_SESSIONS)?;
     let sessions = session_facts(context, &numbers)?;
-    document.append_document(report::list_environment_changes(&environment_changes(&sessions)));
+    document.append_document(report::list_environment_changes(&analysis::fact_changes(&sessions)));
     if let Some((first, _)) = sessions.first() {
         let noisy = noisy_series(context, machine.number, *first)?;
         let mut list = report::list_noisy_series(&noisy);
@@ -214,18 +212,6 @@ fn session_facts(
     }
     sessions.sort_by_key(|(number, _)| *number);
     Ok(sessions)
-}
-
-/// Returns the changes of a machine's settings, newest first.
-fn environment_changes(sessions: &[(i64, EnvironmentFacts)]) -> Vec<EnvironmentChange> {
-    let changes = analysis::fact_changes(sessions).into_iter().rev();
-    let to_line = |change: FactChange| EnvironmentChange {
-        session: change.session,
-        name: change.difference.name,
-        before: change.difference.before,
-        after: change.difference.after,
-    };
-    changes.map(to_line).collect()
 }
 
 /// Returns the series whose noise grew on a machine since session `first`.

@@ -58,8 +58,7 @@ fn requested_list(context: PageContext<'_>) -> Result<ChangeList, HttpError> {
     let Some(name) = context.query.get("state") else {
         return Ok(ChangeList::Open);
     };
-    let list = ChangeList::ALL.into_iter().find(|list| list.name() == name);
-    list.ok_or_else(|| {
+    ChangeList::from_name(name).ok_or_else(|| {
         HttpError::bad_request(format!("unknown state '{name}'"))
             .with_hint("use state=open, state=suspected or state=judged")
     })

@@ -219,8 +219,8 @@ fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyh
             file.level.as_ref().map(|level| format!("{} {parameter}={}", file.file, level.n));
         text += &match (line, file.outcome) {
             (Some(line), IterationsOutcome::Steady) => format!("{line}\n"),
-            (Some(line), outcome) => format!("# {}: {line}\n", outcome.outcome_name()),
-            (None, outcome) => format!("# {}: {}\n", outcome.outcome_name(), file.file),
+            (Some(line), outcome) => format!("# {outcome}: {line}\n"),
+            (None, outcome) => format!("# {outcome}: {}\n", file.file),
         };
     }
     std::fs::write(path, text).with_context(|| format!("cannot write '{}'", path.display()))

@@ -18,7 +18,7 @@ fn render_document(document: &Document, format: &dyn RenderDocument) -> String {
 
 /// The report on a terminal of 100 columns.
 pub fn text(loads: &[LoadFindings<'_>]) -> String {
-    render_document(&report_loads(loads, &OutputOptions::default()), &terminal())
+    render_document(&report_loads(loads, false, &OutputOptions::default()), &terminal())
 }
 
 fn terminal() -> TextFormat {
@@ -88,7 +88,7 @@ pub fn troubled_load() -> MadeLoad {
 fn a_clean_closed_load_in_every_format() {
     let made = clean_load();
     let loads = [analyze_load(&made.run)];
-    let document = report_loads(&loads, &OutputOptions::default());
+    let document = report_loads(&loads, false, &OutputOptions::default());
     golden("closed-100.txt", &render_document(&document, &terminal()));
     golden("closed.md", &render_document(&document, &Markdown::default()));
     golden("closed.csv", &render_document(&document, &Csv));
@@ -136,7 +136,7 @@ fn several_loads_side_by_side() {
     other.run.measured.ok_in_time = 9_000;
     let loads = [analyze_load(&one.run), analyze_load(&other.run)];
     golden("two-100.txt", &text(&loads));
-    let page = render_document(&report_loads(&loads, &OutputOptions::default()), &Html);
+    let page = render_document(&report_loads(&loads, false, &OutputOptions::default()), &Html);
     for load in [&one, &other] {
         let counts = [
             ("load", &*load.run.label),
@@ -182,7 +182,7 @@ fn a_gate_reports_its_results_and_the_conditions_it_cannot_judge() {
 fn json_contains_every_figure_by_name_and_the_whole_load() {
     let made = troubled_load();
     let json = render_document(
-        &report_loads(&[analyze_load(&made.run)], &OutputOptions::default()),
+        &report_loads(&[analyze_load(&made.run)], false, &OutputOptions::default()),
         &Json,
     );
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -201,7 +201,7 @@ fn json_contains_every_figure_by_name_and_the_whole_load() {
 
 /// The chart of the throughput over time.
 fn throughput_chart(made: &MadeLoad) -> String {
-    let document = report_loads(&[analyze_load(&made.run)], &OutputOptions::default());
+    let document = report_loads(&[analyze_load(&made.run)], false, &OutputOptions::default());
     let chart = document.charts().next().unwrap();
     chart.picture.svg(chart.picture.natural_size())
 }
@@ -238,7 +238,7 @@ fn the_time_axis_names_a_warm_up_only_where_there_was_one() {
 #[test]
 fn a_page_states_its_answer_only_in_the_heading() {
     let made = clean_load();
-    let document = report_loads(&[analyze_load(&made.run)], &OutputOptions::default());
+    let document = report_loads(&[analyze_load(&made.run)], false, &OutputOptions::default());
     let page = render_document(&document, &Html);
     let (_, body) = page.split_once("</head>").unwrap();
     let (visible, _) = body.split_once("<script").unwrap();
@@ -256,7 +256,7 @@ fn charts_are_well_formed_pictures() {
     for loads in
         [vec![analyze_load(&one.run)], vec![analyze_load(&one.run), analyze_load(&other.run)]]
     {
-        let document = report_loads(&loads, &OutputOptions::default());
+        let document = report_loads(&loads, false, &OutputOptions::default());
         let charts: Vec<_> = document.charts().collect();
         assert_eq!(charts.len(), 4);
         for chart in charts {
