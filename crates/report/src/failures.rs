@@ -199,7 +199,7 @@ pub(crate) const VALIDITY_TABLE: &str = "validity";
 /// Builds a table with a row, an explanation and a remedy for each finding. Without findings, the
 /// document is empty.
 pub fn report_validity(findings: &[ValidityFinding]) -> Document {
-    let mut document = Document::new(VALIDITY_TABLE);
+    let document = Document::new(VALIDITY_TABLE);
     if findings.is_empty() {
         return document;
     }

@@ -259,7 +259,7 @@ fn requested_charts(
 /// Builds a table with a row per claim. For each comparison of the claim, a remark below the row
 /// gives the figures of both sides.
 fn report_claims(found: &ExperimentFindings) -> Document {
-    let mut document = Document::new("claims");
+    let document = Document::new("claims");
     if found.claims.is_empty() {
         return document;
     }
