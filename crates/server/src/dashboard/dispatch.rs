@@ -1,7 +1,7 @@
 //! Answers requests: identifies the caller, finds the route, checks the permission, runs the
 //! handler, and shows errors.
 //!
-//! Work that blocks runs on the thread pools of the site. GET requests do not change results. Start at
+//! Work that blocks runs on the pools of the site. GET requests do not change results. Start at
 //! [`router`].
 //!
 //! The router of axum does not fit. A name may contain dots and slashes, so that a path such as

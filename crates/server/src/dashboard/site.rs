@@ -147,11 +147,11 @@ pub struct SiteState {
     pub access: SiteAccess,
     /// Write connection to the store given at startup, for tokens and the audit log.
     writer: Mutex<Option<Store>>,
-    /// Thread pool for pages.
+    /// Pool for pages.
     pub(super) pages: BlockingPool,
-    /// Thread pool for API requests.
+    /// Pool for API requests.
     pub(super) api: BlockingPool,
-    /// Thread pool for comparisons and histories.
+    /// Pool for comparisons and histories.
     pub(super) heavy: BlockingPool,
     /// Per-client limit on the use of `heavy`.
     pub(super) client_limiter: ClientLimiter,
@@ -168,7 +168,7 @@ impl SiteState {
     /// (`stopper`), the site's event streams end.
     ///
     /// # Errors
-    /// Fails if the system cannot start threads, or has no random bytes.
+    /// Fails if the system has no random bytes.
     pub fn new(
         path: &Path,
         lookups: CommandLookups,
@@ -196,9 +196,9 @@ impl SiteState {
             asset_paths,
             access: SiteAccess::new(rules)?,
             writer: Mutex::default(),
-            pages: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
-            api: BlockingPool::new("api", API_THREADS, QUEUE_LENGTH)?,
-            heavy: BlockingPool::new("comparisons", HEAVY_THREADS, QUEUE_LENGTH)?,
+            pages: BlockingPool::new(PAGE_THREADS, QUEUE_LENGTH),
+            api: BlockingPool::new(API_THREADS, QUEUE_LENGTH),
+            heavy: BlockingPool::new(HEAVY_THREADS, QUEUE_LENGTH),
             client_limiter: ClientLimiter::new(HEAVY_PER_CLIENT, QUEUE_LENGTH, HEAVY_TIMEOUTS),
             started: Instant::now(),
             response_counts: Default::default(),

@@ -1,4 +1,4 @@
-//! Runs blocking work, such as database queries, on a pool of threads with a short queue.
+//! Runs blocking work, such as database queries, on a limited number of threads with a short queue.
 //!
 //! A longer queue would only make every client wait. If the queue is full, a request is rejected
 //! immediately with `Retry-After`. [`BlockingPool::run_within`] also rejects requests that have
@@ -6,15 +6,14 @@
 //! [`ClientLimiter`] limits the expensive requests of each client, so that one client does not make
 //! all others wait.
 
-use crate::http::http_error::{Error, HttpError};
+use crate::http::http_error::HttpError;
 use crate::http::lock;
 use axum::http::StatusCode;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Default queue length.
@@ -33,9 +32,8 @@ pub struct QueueTimeouts {
     pub running: Duration,
 }
 
-type PoolJob = Box<dyn FnOnce() + Send>;
-
-/// Threads for blocking work. All clones use the same threads. The threads end with the last clone.
+/// Limits the threads of the runtime that run blocking work of one kind. All clones share the
+/// limits.
 ///
 /// ```
 /// use speedwell_server::http::blocking::{BlockingPool, QUEUE_LENGTH};
@@ -44,30 +42,28 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// async fn handler(readers: BlockingPool) -> Result<String, HttpError> {
 ///     readers.run(|| "what the database says".to_owned()).await
 /// }
-/// # let pool = BlockingPool::new("readers", 4, QUEUE_LENGTH)?;
+/// # let pool = BlockingPool::new(4, QUEUE_LENGTH);
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
-/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct BlockingPool {
-    queue: SyncSender<PoolJob>,
+    /// Permits to wait or run.
+    places: Arc<Semaphore>,
+    /// Permits to run.
+    threads: Arc<Semaphore>,
 }
 
+/// The place and the thread of work that may run. They are free again when it is dropped.
+type WorkPermits = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+
 impl BlockingPool {
-    /// Creates a pool of `threads` threads named `name`, with a queue of length `queue`.
-    ///
-    /// # Errors
-    /// Fails if the system cannot start more threads.
-    pub fn new(name: &str, threads: usize, queue: usize) -> Result<BlockingPool, Error> {
-        let (queue, jobs) = sync_channel::<PoolJob>(queue);
-        let jobs = Arc::new(Mutex::new(jobs));
-        for _ in 0..threads.max(1) {
-            let jobs = Arc::clone(&jobs);
-            let thread = std::thread::Builder::new().name(name.to_owned());
-            thread.spawn(move || run_jobs(&jobs)).map_err(Error::Threads)?;
+    /// Creates a pool of `threads` threads, with a queue of length `queue`.
+    pub fn new(threads: usize, queue: usize) -> BlockingPool {
+        BlockingPool {
+            places: Arc::new(Semaphore::new(threads + queue)),
+            threads: Arc::new(Semaphore::new(threads)),
         }
-        Ok(BlockingPool { queue })
     }
 
     /// Runs `work` on a thread of the pool and returns its result.
@@ -79,26 +75,7 @@ impl BlockingPool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HttpError> {
-        let (sender, result) = oneshot::channel();
-        let work: PoolJob = Box::new(move || {
-            if sender.is_closed() {
-                return;
-            }
-            // Unwinding is safe, because a panicking job leaves no broken state to other jobs.
-            if let Ok(value) = catch_unwind(AssertUnwindSafe(work)) {
-                drop(sender.send(value));
-            }
-        });
-        match self.queue.try_send(work) {
-            Ok(()) => result.await.map_err(|_| {
-                let message = "internal server error";
-                HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
-            }),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                let message = "too many concurrent requests";
-                Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1))
-            }
-        }
+        run_with(self.acquire_permits().await?, work).await
     }
 
     /// Runs `work` with timeouts. Work that does not start in time is dropped. Work that runs for
@@ -111,34 +88,39 @@ impl BlockingPool {
         timeouts: QueueTimeouts,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HttpError> {
-        let (started_sender, started) = oneshot::channel();
-        let running = self.run(move || {
-            // The receiver is gone if the client has disconnected.
-            let _ = started_sender.send(());
-            work()
-        });
-        let timed_out = async {
-            match timeout(timeouts.queued, started).await {
-                Ok(Ok(())) => {
-                    tokio::time::sleep(timeouts.running).await;
-                    let message =
-                        format!("the request takes longer than {} s", timeouts.running.as_secs());
-                    let error = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message);
-                    let error =
-                        error.with_hint("the computation continues; retry to get its result");
-                    error.with_retry_after(RETRY_AFTER_S)
-                }
-                // The work was rejected: `running` returns the error.
-                Ok(Err(_)) => std::future::pending().await,
-                Err(_) => queue_timeout_error("earlier requests", timeouts),
-            }
-        };
-        tokio::select! {
-            biased;
-            result = running => result,
-            error = timed_out => Err(error),
-        }
+        let permits = timeout(timeouts.queued, self.acquire_permits())
+            .await
+            .map_err(|_| queue_timeout_error("earlier requests", timeouts))??;
+        timeout(timeouts.running, run_with(permits, work)).await.map_err(|_| {
+            let message = format!("the request takes longer than {} s", timeouts.running.as_secs());
+            HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+                .with_hint("the computation continues; retry to get its result")
+                .with_retry_after(RETRY_AFTER_S)
+        })?
     }
+
+    async fn acquire_permits(&self) -> Result<WorkPermits, HttpError> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            let message = "too many concurrent requests";
+            HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1)
+        })?;
+        // The semaphore is never closed.
+        Ok((place, Arc::clone(&self.threads).acquire_owned().await.ok()))
+    }
+}
+
+async fn run_with<T: Send + 'static>(
+    permits: WorkPermits,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, HttpError> {
+    let running = spawn_blocking(move || {
+        let result = work();
+        drop(permits);
+        result
+    });
+    running
+        .await
+        .map_err(|_| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error"))
 }
 
 /// Returns the error for work that did not start in time. `whose` describes the requests ahead of
@@ -153,16 +135,6 @@ fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
 pub fn lower_priority() {
     // Lowering the priority needs no privileges.
     let _ = rustix::process::nice(10);
-}
-
-fn run_jobs(jobs: &Mutex<Receiver<PoolJob>>) {
-    loop {
-        let next = lock(jobs).recv();
-        match next {
-            Ok(work) => work(),
-            Err(_) => return,
-        }
-    }
 }
 
 /// Limits the concurrent requests of each client. A client waits only for its own requests.
@@ -252,11 +224,12 @@ mod tests {
     use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
+    use tokio::sync::oneshot;
     use tokio::time::advance;
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_an_empty_one_does_not() {
-        let pool = BlockingPool::new("test", 1, 2).unwrap();
+        let pool = BlockingPool::new(1, 2);
         let (release, held) = channel::<()>();
         let (begun, begins) = oneshot::channel();
         let busy = {
@@ -287,7 +260,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_takes_too_long_is_reported_and_goes_on() {
-        let pool = BlockingPool::new("test", 1, 2).unwrap();
+        let pool = BlockingPool::new(1, 2);
         let (release, held) = channel::<()>();
         let (done, ends) = oneshot::channel();
         let work = move || {
@@ -311,7 +284,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_that_no_thread_begins_in_time_is_refused_and_never_begun() {
-        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new(1, 8);
         let (release, held) = channel::<()>();
         let mut busy = Box::pin(pool.run(move || held.recv().unwrap()));
         assert!(is_pending(&mut busy));
@@ -331,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_whose_client_has_gone_is_not_begun() {
-        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new(1, 8);
         let done = Arc::new(AtomicUsize::new(0));
         let (release, held) = channel::<()>();
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -350,7 +323,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_becomes_an_error_response_and_the_thread_continues() {
-        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new(1, 8);
         let refusal = pool.run(|| std::panic::panic_any("on purpose")).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 500);
         assert_eq!(pool.run(|| 5).await, Ok(5));
