@@ -4,6 +4,7 @@
 //! `server`, `connection`, `pipeline` and `body`.
 
 use crate::http::client::{AllowedHosts, TrustedProxy};
+use crate::http::events::HubState;
 use crate::http::http_error::Error;
 use crate::http::listen::ListenAddress;
 use crate::http::lock;
@@ -158,12 +159,8 @@ pub struct ServerStopper(Arc<StopState>);
 #[derive(Default)]
 struct StopState {
     stop_signal: watch::Sender<bool>,
-    listeners: Mutex<Vec<Weak<dyn StopListener>>>,
-}
-
-/// Something that ends when the server stops.
-pub(crate) trait StopListener: Send + Sync {
-    fn on_stop(&self);
+    /// Event streams, which end when the server stops.
+    hubs: Mutex<Vec<Weak<Mutex<HubState>>>>,
 }
 
 impl ServerStopper {
@@ -176,8 +173,8 @@ impl ServerStopper {
     /// [`crate::http::ServerLimits::stop_timeout`] to complete.
     pub fn stop(&self) {
         self.0.stop_signal.send_replace(true);
-        let listeners = std::mem::take(&mut *lock(&self.0.listeners));
-        listeners.iter().filter_map(Weak::upgrade).for_each(|listener| listener.on_stop());
+        let hubs = std::mem::take(&mut *lock(&self.0.hubs));
+        hubs.iter().filter_map(Weak::upgrade).for_each(|hub| lock(&hub).end_streams());
     }
 
     /// Whether [`ServerStopper::stop`] was called.
@@ -185,17 +182,15 @@ impl ServerStopper {
         *self.0.stop_signal.borrow()
     }
 
-    /// Registers something that ends when the server stops. If the server has stopped, ends it at
-    /// once.
-    pub(crate) fn add_listener(&self, listener: &Arc<impl StopListener + 'static>) {
-        let mut listeners = lock(&self.0.listeners);
+    /// Registers event streams that end when the server stops. If the server has stopped, ends them
+    /// at once.
+    pub(crate) fn add_hub(&self, hub: &Arc<Mutex<HubState>>) {
+        let mut hubs = lock(&self.0.hubs);
         if self.is_stopped() {
-            drop(listeners);
-            listener.on_stop();
+            lock(hub).end_streams();
         } else {
-            listeners.retain(|listener| listener.strong_count() > 0);
-            let listener = Arc::downgrade(listener);
-            listeners.push(listener);
+            hubs.retain(|hub| hub.strong_count() > 0);
+            hubs.push(Arc::downgrade(hub));
         }
     }
 

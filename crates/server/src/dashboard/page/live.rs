@@ -188,12 +188,12 @@ const ALL_SESSIONS: &str = "any";
 
 /// Streams the events of one session or of all running sessions.
 pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) -> Response<Body> {
-    let (site, id, headers) = (&context.site, &context.name, &context.headers);
+    let (site, id) = (&context.site, &context.name);
     let first_event = match render_live_page(site, project, id) {
         Ok(Some(event)) => event,
         Ok(None) => {
             let hub = EventHub::new();
-            let response = hub.stream_response(headers, || vec![over_event()]);
+            let response = hub.stream_response(over_event());
             hub.end_streams();
             return response;
         }
@@ -211,7 +211,7 @@ pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) ->
             EventHub::new().end_with_stopper(&project.stopper, final_event)
         })
         .clone();
-    let response = hub.stream_response(headers, || vec![first_event]);
+    let response = hub.stream_response(first_event);
     if !is_known {
         let (site, project, id) = (site.clone(), project.clone(), id.clone());
         std::thread::spawn(move || publish_updates(&site, &project, &id, &hub));
@@ -288,9 +288,7 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
         version = current_version;
         last_update = Instant::now();
         match render_live_page(site, project, id) {
-            Ok(Some(event)) => {
-                hub.send_event(event);
-            }
+            Ok(Some(event)) => hub.send_event(event),
             Ok(None) => {
                 project.lock_hubs().remove(id);
                 hub.send_event(over_event());
