@@ -9,9 +9,7 @@
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::{
-    PageAddress, PageFormat, PageQuery, decode_segment, nearest_names,
-};
+use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts, nearest_names};
 use crate::dashboard::api::sessions;
 use crate::dashboard::login::{self, identify_caller};
 use crate::dashboard::page::{
@@ -105,7 +103,7 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
     }
     let work = move |context: RequestContext| match route.handler {
         RouteHandler::Response(handler) => handler(&context),
-        RouteHandler::Page(_) | RouteHandler::Feed(_) | RouteHandler::Stream(_) => {
+        RouteHandler::Page(_) => {
             let (project, query) = (context.find_project()?, context.parse_query()?);
             let format = PageFormat::Document(ReportFormat::Json);
             render_page(&context, &project, route, format, &query)
@@ -253,12 +251,10 @@ fn route_page(
         *last_format = page.format;
         context.name = page.name;
         context.caller.ensure_permitted(page.route.permission, context.project.as_deref())?;
-        match (page.route.handler, page.format) {
-            (RouteHandler::Stream(stream), PageFormat::Page) => {
-                return Ok(stream(context, &project));
-            }
-            (RouteHandler::Feed(feed), PageFormat::Page) => return feed(context, &project),
-            _ => {}
+        if let (RouteHandler::Response(handler), PageFormat::Page) =
+            (page.route.handler, page.format)
+        {
+            return handler(context);
         }
         match render_page(context, &project, page.route, page.format, &query) {
             Err(error) if error.status == StatusCode::NOT_FOUND => not_found = Some(error),
@@ -371,12 +367,7 @@ fn find_endpoint(method: &Method, path: &str) -> Result<(&'static Route, Vec<Str
     if !path.starts_with("/api/v1/") {
         return Err(HttpError::not_found("unknown API version").with_hint("use /api/v1/"));
     }
-    let parts = path[1..].split('/').map(decode_segment);
-    let Some(parts) = parts.collect::<Option<Vec<String>>>() else {
-        return Err(HttpError::not_found(
-            "cannot decode the address: expected percent-encoded UTF-8",
-        ));
-    };
+    let parts = decode_parts(&path[1..])?;
     let mut methods = Vec::new();
     for route in ROUTES.iter().filter(|route| route.is_api()) {
         if let Some(names) = match_path(route.path, &parts) {
@@ -398,7 +389,7 @@ fn find_endpoint(method: &Method, path: &str) -> Result<(&'static Route, Vec<Str
 fn find_fixed(method: &str, path: &str) -> Option<ResponseHandler> {
     ROUTES.iter().find_map(|route| match route.handler {
         RouteHandler::Response(handler) if route.method == method && route.path == path => {
-            (!path.contains('{')).then_some(handler)
+            route.is_fixed().then_some(handler)
         }
         _ => None,
     })
@@ -479,8 +470,11 @@ fn unknown_page(unknown: &str, project: &str) -> HttpError {
 }
 
 fn page_routes() -> impl Iterator<Item = &'static Route> {
-    let is_page =
-        |route: &&Route| !route.is_api() && !matches!(route.handler, RouteHandler::Response(_));
+    let is_page = |route: &&Route| {
+        // Other fixed paths are looked up before.
+        let is_found_here = !route.is_fixed() || matches!(route.handler, RouteHandler::Page(_));
+        route.method == "GET" && !route.is_api() && is_found_here
+    };
     ROUTES.iter().filter(is_page)
 }
 

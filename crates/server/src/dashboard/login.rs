@@ -11,7 +11,8 @@ use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
 use crate::http::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
+use axum::http::{Response, StatusCode, Uri, header};
+use axum::response::IntoResponse;
 use speedwell_model::stored::StoredToken;
 use speedwell_report::html::{FormField, PageForm};
 use speedwell_report::{Document, ReportBlock};
@@ -91,10 +92,8 @@ fn login_form(
         query: &PageQuery::default(),
     };
     let bytes = layout.render_page(&page, PageFormat::Page).unwrap_or_default();
-    let mut response = page_response(page.status, PageFormat::Page, "", bytes);
-    let no_store = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
-    response
+    let response = page_response(page.status, PageFormat::Page, "", bytes);
+    ([(header::CACHE_CONTROL, "no-store")], response).into_response()
 }
 
 /// Identifies the caller by a token or the startup key.

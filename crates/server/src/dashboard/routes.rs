@@ -4,7 +4,7 @@
 //! `server::http` itself answers `/health` and serves the files below `/static/`. The OpenAPI
 //! document is generated from the table. The tests request each endpoint with each kind of token.
 
-use self::RouteHandler::{Feed, Page, Response, Stream};
+use self::RouteHandler::{Page, Response};
 use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
 use crate::dashboard::api::{self, sessions};
 use crate::dashboard::login;
@@ -23,12 +23,11 @@ use crate::dashboard::page::trend::trend_page;
 use crate::dashboard::page::{
     CHANGES_SECTION, OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
 };
-use crate::dashboard::site::{HostedProject, RequestContext};
+use crate::dashboard::site::RequestContext;
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 
 /// Media type of the lines of a session.
 pub const SESSION_TYPE: &str = "application/jsonl";
@@ -48,7 +47,7 @@ pub const ROUTES: &[Route] = &[
     get("/{project}", Read, Page(project_page)),
     get("/{project}/sessions", Read, Page(sessions_page)).in_section("sessions").heavy(),
     get("/{project}/sessions/{id}/live", Read, Page(session_live_page)).in_section("live"),
-    get("/{project}/sessions/{id}/events", Read, Stream(stream_updates)),
+    get("/{project}/sessions/{id}/events", Read, Response(stream_updates)),
     get("/{project}/sessions/{id}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/sessions/{@reference...}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/{@reference...}", Read, Page(reference_page)).in_section("sessions"),
@@ -66,7 +65,7 @@ pub const ROUTES: &[Route] = &[
     get("/{project}/changes", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
     // The former address of the changes.
     get("/{project}/alerts", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
-    get("/{project}/feed.atom", Read, Feed(project_feed)).heavy(),
+    get("/{project}/feed.atom", Read, Response(project_feed)).heavy(),
     get("/{project}/live", Read, Page(live_page)).in_section("live").heavy(),
     get("/{project}/search", Read, Page(search_page)),
     // A form checks the permission itself, because the audit log records refusals.
@@ -217,10 +216,6 @@ pub enum RouteHandler {
     /// Builds a page, which is then rendered in the format of the address. The API always renders
     /// JSON.
     Page(PageHandler),
-    /// Returns a feed of a project, which has one format.
-    Feed(fn(&RequestContext, &HostedProject) -> Result<axum::http::Response<Body>, HttpError>),
-    /// Returns a stream of events of a project.
-    Stream(fn(&RequestContext, &Arc<HostedProject>) -> axum::http::Response<Body>),
 }
 
 impl Route {
@@ -271,6 +266,11 @@ impl Route {
         responses: &'static [(u16, &'static str)],
     ) -> Route {
         Route { body_type, responses, ..self }
+    }
+
+    /// Whether the path contains no names.
+    pub fn is_fixed(&self) -> bool {
+        !self.path.contains('{')
     }
 
     /// Whether the route belongs to the API.

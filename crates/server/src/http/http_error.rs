@@ -4,7 +4,6 @@
 //! accepts JSON, but not HTML, gets `application/problem+json` in the form
 //! `{"error": ..., "hint": ...}` (RFC 9457 allows other members). All others get plain text.
 
-use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -115,11 +114,8 @@ impl HttpError {
     }
 
     fn build_response(&self, content_type: &'static str, text: String) -> Response {
-        let mut response = Response::new(Body::from(text));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        self.set_headers(headers);
+        let mut response = (self.status, [(CONTENT_TYPE, content_type)], text).into_response();
+        self.set_headers(response.headers_mut());
         response
     }
 

@@ -15,7 +15,8 @@ use crate::dashboard::page::{json_response, typed_response};
 use crate::dashboard::site::{RequestContext, SiteState};
 use crate::http::HttpError;
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, StatusCode, header};
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use speedwell_store::{Store, StoredPoint};
 use std::fmt::Write as _;
@@ -262,8 +263,6 @@ fn resident_bytes() -> Option<f64> {
 
 fn text_response(status: StatusCode, text: String) -> Response<Body> {
     let mime = "text/plain; version=0.0.4; charset=utf-8";
-    let mut response = typed_response(status, mime, text.trim_end().to_owned() + "\n");
-    let no_store = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
-    response
+    let response = typed_response(status, mime, text.trim_end().to_owned() + "\n");
+    ([(header::CACHE_CONTROL, "no-store")], response).into_response()
 }

@@ -8,6 +8,7 @@
 //! of a value run after parsing. Errors of the scan name the line, counted from 1.
 
 use crate::dashboard::page::{json_response, typed_response};
+use crate::dashboard::routes::SESSION_TYPE;
 use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
 use crate::http::token::SecretText;
@@ -106,7 +107,7 @@ pub fn get_session(context: &RequestContext) -> SessionResult {
         store.write_lines(number, &mut lines)?;
         Ok(lines)
     })?;
-    Ok(typed_response(StatusCode::OK, "application/jsonl", lines))
+    Ok(typed_response(StatusCode::OK, SESSION_TYPE, lines))
 }
 
 pub fn delete_session(context: &RequestContext) -> SessionResult {

@@ -4,7 +4,7 @@
 use crate::dashboard::address::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::typed_response;
-use crate::dashboard::site::{HostedProject, RequestContext};
+use crate::dashboard::site::RequestContext;
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -19,10 +19,8 @@ const MAX_SESSIONS: usize = 200;
 ///
 /// # Errors
 /// Fails if the query is not empty, or the store cannot be read.
-pub fn project_feed(
-    context: &RequestContext,
-    project: &HostedProject,
-) -> Result<Response<Body>, HttpError> {
+pub fn project_feed(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+    let project = context.find_project()?;
     context.parse_query()?.check_names(&[])?;
     let base = format!("{}/{}", context.client.origin, project.name);
     let addresses = |number: i64, case: &str| {

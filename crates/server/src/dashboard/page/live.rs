@@ -23,7 +23,6 @@ use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, Document, LiveCase, LiveState, ReportBlock};
 use speedwell_store::{SessionProgress, Store};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum number of sessions shown.
@@ -187,18 +186,18 @@ const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 const ALL_SESSIONS: &str = "any";
 
 /// Streams the events of one session or of all running sessions.
-pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) -> Response<Body> {
-    let (site, id) = (&context.site, &context.name);
-    let first_event = match render_live_page(site, project, id) {
+pub fn stream_updates(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+    let (site, id, project) = (&context.site, &context.name, context.find_project()?);
+    let first_event = match render_live_page(site, &project, id) {
         Ok(Some(event)) => event,
         Ok(None) => {
             let hub = EventHub::new();
             let response = hub.stream_response(over_event());
             hub.end_streams();
-            return response;
+            return Ok(response);
         }
         // A client that follows events cannot show a page.
-        Err(error) => return HttpError::new(error.status, error.message).into_response(),
+        Err(error) => return Ok(HttpError::new(error.status, error.message).into_response()),
     };
     let mut hubs = project.lock_hubs();
     let is_known = hubs.contains_key(id);
@@ -216,7 +215,7 @@ pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) ->
         let (site, project, id) = (site.clone(), project.clone(), id.clone());
         std::thread::spawn(move || publish_updates(&site, &project, &id, &hub));
     }
-    response
+    Ok(response)
 }
 
 /// Returns the event that tells viewers that the session has ended.

@@ -12,11 +12,14 @@
 //! finished document.
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::{PageFormat, PageQuery, encode_path, encode_segment};
+use crate::dashboard::address::{
+    FILE_FORMATS, FileFormat, PageFormat, PageQuery, encode_path, encode_segment,
+};
 use crate::dashboard::site::{HostedProject, RequestContext, SiteState};
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{
@@ -540,18 +543,12 @@ impl PageLayout<'_> {
 
     /// Lists the other formats of the page. An error has none.
     fn list_formats(&self, page: &PageContent) -> Vec<PageLink> {
-        let mut formats: Vec<PageLink> = PageFormat::DOCUMENTS
-            .iter()
-            .filter(|(extension, _)| *extension != "json" && page.status.is_success())
-            .map(|(extension, _)| {
-                PageLink::new(self.format_address(extension), format_label(extension))
-            })
-            .collect();
-        if !page.sessions.is_empty() {
-            formats
-                .push(PageLink::new(self.format_address("jsonl"), "JSON Lines with every sample"));
-        }
-        formats
+        let is_listed = |file: &&FileFormat| match file.format {
+            PageFormat::JsonLines => !page.sessions.is_empty(),
+            _ => page.status.is_success() && !file.label.is_empty(),
+        };
+        let formats = FILE_FORMATS.iter().filter(is_listed);
+        formats.map(|file| PageLink::new(self.format_address(file.extension), file.label)).collect()
     }
 
     /// Returns the address of the page in another format.
@@ -582,15 +579,6 @@ fn draw_picture(document: &Document) -> Result<Bytes, HttpError> {
     Ok(Bytes::from(chart.picture.svg(chart.picture.natural_size())))
 }
 
-fn format_label(extension: &str) -> &'static str {
-    match extension {
-        "md" => "Markdown",
-        "csv" => "CSV",
-        "html" => "standalone HTML",
-        _ => "text",
-    }
-}
-
 /// Builds the response with a rendered page. `path` is the path of the page's URL; its last part
 /// names the file if the page is downloaded.
 pub fn page_response(
@@ -599,70 +587,38 @@ pub fn page_response(
     path: &str,
     bytes: Bytes,
 ) -> Response<Body> {
-    let mime = match format {
-        PageFormat::Page | PageFormat::Document(ReportFormat::Html) => "text/html; charset=utf-8",
-        PageFormat::Document(ReportFormat::Json) => "application/json",
-        PageFormat::Document(ReportFormat::Csv) => "text/csv; charset=utf-8",
-        PageFormat::Document(ReportFormat::Markdown) => "text/markdown; charset=utf-8",
-        PageFormat::Document(_) => "text/plain; charset=utf-8",
-        PageFormat::JsonLines => "application/jsonl",
-        PageFormat::Picture => "image/svg+xml",
-    };
-    let mut builder = Response::builder().status(status).header(header::CONTENT_TYPE, mime);
+    let mime = format.as_file().map_or("text/html; charset=utf-8", |file| file.mime);
     // The server's content security policy forbids the inline style and script of a standalone
     // file. The file is therefore downloaded instead of shown, as is a picture.
     let is_file = matches!(format, PageFormat::Document(ReportFormat::Html) | PageFormat::Picture);
-    if is_file && status == StatusCode::OK {
+    let disposition = (is_file && status == StatusCode::OK).then(|| {
         let name = path.rsplit('/').next().unwrap_or_default();
         let characters = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
         let name: String = characters.collect();
-        builder =
-            builder.header(header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""));
-    }
-    builder.body(Body::from(bytes)).unwrap_or_default()
+        [(header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""))]
+    });
+    (disposition, typed_response(status, mime, bytes)).into_response()
 }
 
 /// Redirects to another page, keeping the format.
 pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
-    let extension = match format {
-        PageFormat::Page => "",
-        PageFormat::JsonLines => "jsonl",
-        PageFormat::Picture => PageFormat::PICTURE_ENDING,
-        PageFormat::Document(kind) => {
-            let document = PageFormat::DOCUMENTS.iter().find(|(_, format)| *format == kind);
-            document.map_or("", |(extension, _)| extension)
-        }
+    let address = match (format.as_file(), path.split_once('?')) {
+        (None, _) => path.to_owned(),
+        (Some(file), None) => format!("{path}.{}", file.extension),
+        (Some(file), Some((path, query))) => format!("{path}.{}?{query}", file.extension),
     };
-    let address = match path.split_once('?') {
-        _ if extension.is_empty() => path.to_owned(),
-        None => format!("{path}.{extension}"),
-        Some((path, query)) => format!("{path}.{extension}?{query}"),
-    };
-    let builder =
-        Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, address);
-    // Our own addresses contain only printable ASCII, so this cannot fail.
-    builder.body(Body::empty()).unwrap_or_default()
+    (StatusCode::SEE_OTHER, [(header::LOCATION, address)]).into_response()
 }
 
 /// Redirects after an action. Browsers do not cache the redirect.
 pub fn redirect_to(path: &str) -> Response<Body> {
-    let builder = Response::builder()
-        .status(StatusCode::SEE_OTHER)
-        .header(header::LOCATION, path)
-        .header(header::CACHE_CONTROL, "no-store");
-    builder.body(Body::empty()).unwrap_or_default()
+    let headers = [(header::LOCATION, path), (header::CACHE_CONTROL, "no-store")];
+    (StatusCode::SEE_OTHER, headers).into_response()
 }
 
 /// Builds a response of this media type.
-pub fn typed_response(
-    status: StatusCode,
-    mime: &'static str,
-    body: impl Into<Body>,
-) -> Response<Body> {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
-    response
+pub fn typed_response(status: StatusCode, mime: &str, body: impl Into<Body>) -> Response<Body> {
+    (status, [(header::CONTENT_TYPE, mime)], body.into()).into_response()
 }
 
 /// Builds a JSON response.

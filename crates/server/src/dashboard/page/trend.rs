@@ -392,7 +392,7 @@ impl<'a> CasePage<'a> {
             links.push(self.context.page_link(&format!("trend{whole}"), "whole history"));
         }
         if has_chart {
-            let path = format!("trend.{}{}", PageFormat::PICTURE_ENDING, query.to_query_string());
+            let path = format!("trend.svg{}", query.to_query_string());
             links.push(self.context.page_link(&path, "chart as SVG"));
         }
         links
