@@ -11,13 +11,11 @@ use crate::dashboard::login;
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
-use crate::dashboard::page::changes::{changes_page, triage_change};
+use crate::dashboard::page::changes::{changes_page, project_feed, triage_change};
 use crate::dashboard::page::compare::compare_page;
-use crate::dashboard::page::feed::project_feed;
 use crate::dashboard::page::live::{live_page, session_live_page, stream_updates};
 use crate::dashboard::page::project::{overview_page, project_page, settings_page};
-use crate::dashboard::page::pulls::{pull_page, pulls_page};
-use crate::dashboard::page::revision::{branch_page, revision_page};
+use crate::dashboard::page::revision::{branch_page, pull_page, pulls_page, revision_page};
 use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
 use crate::dashboard::page::trend::trend_page;
 use crate::dashboard::page::{

@@ -8,8 +8,8 @@
 
 use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
 use crate::dashboard::address::{PageQuery, nearest_names};
-use crate::dashboard::lookups::{CommandLookups, TrendQuery};
 use crate::dashboard::results::ResultCache;
+use crate::dashboard::{CommandLookups, TrendQuery};
 use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::events::EventHub;

@@ -29,10 +29,11 @@
 //! recognized and does not replace a newer one, whichever job ends first.
 
 mod client;
-mod pages;
 
-pub use client::{EnvLookup, Error, ForgeClient, ForgeKind, ParsePullRequestError, PullRequestRef};
-pub use pages::RepositoryPages;
+pub use client::{
+    EnvLookup, Error, ForgeClient, ForgeKind, ParsePullRequestError, PullRequestRef,
+    RepositoryPages,
+};
 
 use crate::clients::truncate_text;
 use jiff::Timestamp;

@@ -1,28 +1,31 @@
 //! Builds `/PROJECT/changes`, which corresponds to `speedwell history changes`: the open, the
 //! suspected and the judged changes, with a form in each row. Every triage is recorded in the audit
-//! log. `/PROJECT/alerts` is the former address of the page.
+//! log. `/PROJECT/alerts` is the former address of the page. `/PROJECT/feed.atom` has the open
+//! changes of the default branch, and the failed sessions of jobs that run regularly.
 
 use crate::clients::forge::RepositoryPages;
+use crate::dashboard::TrendQuery;
 use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::address::PageFormat;
+use crate::dashboard::address::{PageFormat, encode_segment};
 use crate::dashboard::login::is_site_path;
-use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::pulls::repository_pages;
+use crate::dashboard::page::revision::repository_pages;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options, redirect_to,
+    typed_response,
 };
 use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use speedwell_analysis::history::ProjectHistory;
+use speedwell_model::stored::SessionOverview;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note, short_revision};
 use speedwell_report::html::PageLink;
 use speedwell_report::{
-    CellForm, ChangeList, Document, ReportCell, ReportColumn, ReportRow, ReportTable,
-    format_moment, report_change_list,
+    AtomFeed, CellForm, ChangeList, Document, ReportCell, ReportColumn, ReportRow, ReportTable,
+    format_moment, open_change_entries, render_feed, report_change_list, session_entry,
 };
-use speedwell_store::Store;
+use speedwell_store::{SessionFilter, Store};
 use std::collections::HashMap;
 
 pub fn changes_page(context: PageContext<'_>) -> PageResult {
@@ -228,6 +231,52 @@ fn triage_form(action: String, change: &RecordedChange) -> CellForm {
         name: "triage",
         buttons,
     }
+}
+
+/// Number of newest sessions that are searched for failed ones.
+const MAX_SESSIONS: usize = 200;
+
+/// Answers with the feed.
+///
+/// # Errors
+/// Fails if the query is not empty, or the store cannot be read.
+pub fn project_feed(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+    let project = context.find_project()?;
+    context.parse_query()?.check_names(&[])?;
+    let base = format!("{}/{}", context.client.origin, project.name);
+    let addresses = |number: i64, case: &str| {
+        let trend = format!("{base}/trend?case={}", encode_segment(case));
+        [format!("{base}/changes#change-{number}"), trend]
+    };
+    let mut entries = match project.load_history(&TrendQuery::default()) {
+        Ok(history) => open_change_entries(&history, &addresses),
+        // There is no branch yet.
+        Err(error) if error.status == StatusCode::NOT_FOUND => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let newest = project
+        .with_reader(|store| Ok(store.select_sessions(&SessionFilter::default(), MAX_SESSIONS)?))?;
+    let failed = newest.iter().filter(|session| is_failed_nightly(session));
+    entries.extend(failed.map(|session| {
+        session_entry(session, format!("{base}/sessions/{}", encode_segment(&session.id)))
+    }));
+    let feed = AtomFeed {
+        title: format!("{}: open changes and failed sessions", project.name),
+        address: format!("{base}/feed.atom"),
+        page: format!("{base}/changes"),
+        entries,
+    };
+    Ok(typed_response(StatusCode::OK, "application/atom+xml", render_feed(&feed)))
+}
+
+/// Whether a session failed that was measured on a branch, as by a nightly job, and not for a pull
+/// request, whose author sees the failure there.
+fn is_failed_nightly(session: &SessionOverview) -> bool {
+    let is_of_branch = session
+        .origin
+        .as_ref()
+        .is_some_and(|origin| origin.branch.is_some() && origin.pull.is_none());
+    is_of_branch && !session.is_running() && (session.failures > 0 || session.is_killed)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
+use crate::dashboard::ComparisonSource;
 use crate::dashboard::address::encode_path;
-use crate::dashboard::lookups::ComparisonSource;
 use crate::dashboard::page::session::{
     bare_reference, check_runs, count_runs, link_results, redirect_to_session, sort_rows,
 };

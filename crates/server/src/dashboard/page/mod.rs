@@ -36,14 +36,11 @@ use std::time::Duration;
 pub mod catalog;
 pub mod changes;
 pub mod compare;
-pub mod feed;
 pub mod live;
 pub mod project;
-pub mod pulls;
 pub mod revision;
 pub mod session;
 pub mod trend;
-pub mod trends;
 
 /// How long a page with ages such as "12 min" stays valid.
 const MAX_AGE: Duration = Duration::from_secs(60);

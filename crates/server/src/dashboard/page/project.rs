@@ -2,11 +2,11 @@
 //! running measurements, open changes, missing sessions and all series; and `/settings`, which
 //! shows projects, tokens, the audit log and the server version.
 
+use crate::dashboard::TrendQuery;
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::PageFormat;
-use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::changes_table;
-use crate::dashboard::page::trends::link_series;
+use crate::dashboard::page::trend::link_series;
 use crate::dashboard::page::{
     MAX_AGE, PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };

@@ -1,7 +1,7 @@
 //! Builds `/PROJECT/sessions`, the filtered list of sessions, and `/PROJECT/sessions/ID`, the page
 //! that corresponds to `speedwell report @NUMBER`.
 
-use crate::dashboard::lookups::CommandLookups;
+use crate::dashboard::CommandLookups;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
