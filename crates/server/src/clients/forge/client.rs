@@ -6,7 +6,9 @@
 //! would pass the token on to another server. [`RepositoryPages`] has the addresses of the pages of
 //! a repository.
 
-use crate::clients::{SecretToken, agent_config, is_this_machine, truncate_text};
+use crate::clients::{
+    SecretToken, agent_config, is_temporary, is_this_machine, read_text, retry_after, truncate_text,
+};
 use serde_json::Value;
 use speedwell_model::clock::WaitClock;
 use std::fmt;
@@ -101,8 +103,7 @@ impl ForgeClient {
     ) -> Result<Vec<Value>, Error> {
         let mut entries = Vec::new();
         for page in 1..=MAX_PAGES {
-            let separator = if path.contains('?') { '&' } else { '?' };
-            let path = format!("{path}{separator}per_page=100&page={page}");
+            let path = format!("{path}?per_page=100&page={page}");
             let (value, has_more) = self.send_request(action, Method::GET, &path, None)?;
             let Value::Array(page_entries) = value else {
                 return Err(self.unreadable_error(action, "is not a list"));
@@ -184,11 +185,7 @@ impl ForgeClient {
     ) -> Result<(Value, bool), Error> {
         let status = response.status();
         let has_more = has_next_page(response);
-        let text = response
-            .body_mut()
-            .with_config()
-            .limit(MAX_RESPONSE_BYTES)
-            .read_to_string()
+        let text = read_text(response, MAX_RESPONSE_BYTES)
             .map_err(|error| self.unreadable_error(action, &format!("ended early: {error}")))?;
         let json: Option<Value> = serde_json::from_str(&text).ok();
         if status.is_success() {
@@ -234,12 +231,16 @@ impl ForgeClient {
         }
     }
 
+    pub(crate) fn is_gitlab(&self) -> bool {
+        self.pull_request.forge == ForgeKind::GitLab
+    }
+
     pub(crate) fn unreadable_error(&self, action: &'static str, reason: &str) -> Error {
-        Error::Invalid {
-            pull_request: self.pull_request.to_string(),
-            action,
-            reason: format!("the response {reason}"),
-        }
+        self.invalid_error(action, format!("the response {reason}"))
+    }
+
+    pub(crate) fn invalid_error(&self, action: &'static str, reason: String) -> Error {
+        Error::Invalid { pull_request: self.pull_request.to_string(), action, reason }
     }
 }
 
@@ -247,14 +248,7 @@ impl ForgeClient {
 fn is_retryable(status: StatusCode, retry_delay: Option<Duration>) -> bool {
     let is_rate_limit = status == StatusCode::FORBIDDEN && retry_delay.is_some();
     // Two jobs that edit at the same time conflict. The conflict is temporary.
-    let temporary =
-        [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS];
-    temporary.contains(&status) || is_rate_limit || status.is_server_error()
-}
-
-fn retry_after(response: &Response<Body>) -> Option<Duration> {
-    let seconds = response.headers().get("retry-after")?.to_str().ok()?;
-    seconds.trim().parse().ok().map(Duration::from_secs)
+    is_temporary(status) || status == StatusCode::CONFLICT || is_rate_limit
 }
 
 fn has_next_page(response: &Response<Body>) -> bool {
@@ -464,10 +458,7 @@ impl RepositoryPages {
     pub fn commit_url(&self, revision: &str) -> Option<String> {
         let is_id = (7..=64).contains(&revision.len())
             && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let page = match self.forge {
-            ForgeKind::GitLab => "-/commit",
-            ForgeKind::GitHub | ForgeKind::Gitea => "commit",
-        };
+        let page = if self.forge == ForgeKind::GitLab { "-/commit" } else { "commit" };
         is_id.then(|| format!("{}/{page}/{revision}", self.url))
     }
 }
