@@ -12,7 +12,7 @@
 use crate::http::http_error::Error;
 use axum::http::header::{FORWARDED, HOST};
 use axum::http::uri::{Scheme, Uri};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,7 +99,7 @@ pub(crate) fn identify_client(
     let site = |authority: &str| hosts.match_site(authority, info.listener, secure);
     let host = match forwarded.host {
         Some(host) => host,
-        None => single_value(headers, &HOST)?,
+        None => single_value(headers, &HOST)?.to_str().ok()?.to_owned(),
     };
     let site_origin = site(&host)?;
     // An absolute-form target overrides the Host field (RFC 9112, 3.2.2), so both must name this
@@ -149,10 +149,13 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 }
 
 /// Returns the value of a field that must occur exactly once.
-fn single_value(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+pub(crate) fn single_value<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then(|| value.to_owned())
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
 }
 
 /// Listening socket that accepted a connection.

@@ -4,14 +4,13 @@
 //! because compression would delay events.
 //!
 //! The compression layer of tower-http would replace only `GzipBody`. That layer also compresses
-//! responses to HEAD, which then lack Content-Length. It keeps strong entity tags, and compresses
-//! all media types except those that it is told to skip.
+//! responses to HEAD, which then lack Content-Length, and all media types except those that it is
+//! told to skip.
 
 use crate::http::FramePoll;
 use axum::body::Body;
 use axum::http::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderValue, VARY,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
 };
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -66,12 +65,6 @@ pub(crate) fn compress_response(
     }
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    if let Some(tag) = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok())
-        && !tag.starts_with("W/")
-        && let Ok(weak) = HeaderValue::from_str(&format!("W/{tag}"))
-    {
-        parts.headers.insert(ETAG, weak);
-    }
     let body = GzipBody {
         body,
         encoder: Some(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))),
@@ -82,15 +75,11 @@ pub(crate) fn compress_response(
 
 fn is_compressible(response: &Response) -> bool {
     let headers = response.headers();
-    let has_body = !matches!(
-        response.status(),
-        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
-    );
+    let has_body = !matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let size = response.body().size_hint();
     has_body
         && size.upper().is_none_or(|bytes| bytes >= MIN_BYTES)
         && !headers.contains_key(CONTENT_ENCODING)
-        && !headers.contains_key(CONTENT_RANGE)
         && headers.get(CONTENT_TYPE).is_some_and(is_text)
 }
 

@@ -104,14 +104,10 @@ pub(crate) fn open_sockets(address: &ListenAddress) -> Result<Vec<ListenSocket>,
     match address {
         ListenAddress::Loopback { first, last } => bind_loopback(*first, *last),
         ListenAddress::Address(address) => {
-            Ok(vec![bind_tcp(*address).map_err(|error| address_error(*address, error))?])
+            Ok(vec![bind_tcp(*address).map_err(|error| Error::Address(*address, error))?])
         }
         ListenAddress::Unix(path) => Ok(vec![ListenSocket::Unix(bind_unix(path)?, path.clone())]),
     }
-}
-
-fn address_error(address: SocketAddr, error: std::io::Error) -> Error {
-    Error::Address(address, error)
 }
 
 fn bind_tcp(address: SocketAddr) -> std::io::Result<ListenSocket> {
@@ -129,7 +125,7 @@ fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
         let listener = match TcpListener::bind(ipv4) {
             Ok(listener) => listener,
             Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
-            Err(error) => return Err(address_error(ipv4, error)),
+            Err(error) => return Err(Error::Address(ipv4, error)),
         };
         let bound = listener.local_addr().map_err(Error::Socket)?;
         listener.set_nonblocking(true).map_err(Error::Socket)?;

@@ -10,7 +10,7 @@
 //! addresses. The usual rate-limiting middleware counts requests, not failures, and would slow down
 //! a team behind one address.
 
-use crate::http::client::address_group;
+use crate::http::client::{address_group, single_value};
 use crate::http::http_error::{Error, HttpError};
 use crate::http::lock;
 use axum::http::header::AUTHORIZATION;
@@ -181,15 +181,11 @@ pub enum PresentedToken {
 
 /// Reads the token of `Authorization: Bearer TOKEN` (RFC 6750).
 pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else {
-        return if headers.contains_key(AUTHORIZATION) {
-            PresentedToken::Malformed
-        } else {
-            PresentedToken::None
-        };
-    };
-    let token = value.to_str().ok().and_then(|value| {
+    if !headers.contains_key(AUTHORIZATION) {
+        return PresentedToken::None;
+    }
+    let value = single_value(headers, &AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = value.and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| AccessToken::parse(token.trim()))?
     });
