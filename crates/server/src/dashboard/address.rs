@@ -262,8 +262,12 @@ impl PageAddress {
     }
 }
 
-/// Returns up to five known names that are most similar to `name`.
-pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+/// Returns the addresses and names of up to five known pages whose names are most similar to `name`.
+pub fn nearest_links<'k>(
+    name: &str,
+    known: impl IntoIterator<Item = &'k str>,
+    href: impl Fn(&str) -> String,
+) -> Vec<(String, String)> {
     let lowercase_name = name.to_lowercase();
     let mut by_distance: Vec<(usize, &str)> = known
         .into_iter()
@@ -280,7 +284,7 @@ pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -
         .collect();
     by_distance.sort();
     by_distance.truncate(5);
-    by_distance.into_iter().map(|(_, known)| known).collect()
+    by_distance.into_iter().map(|(_, known)| (href(known), known.to_owned())).collect()
 }
 
 #[cfg(test)]

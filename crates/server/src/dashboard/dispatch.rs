@@ -9,7 +9,7 @@
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts, nearest_names};
+use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts, nearest_links};
 use crate::dashboard::api::sessions;
 use crate::dashboard::login::{self, identify_caller};
 use crate::dashboard::page::{
@@ -460,13 +460,10 @@ fn find_page(parts: &[String], project: &str) -> Result<(&'static Route, String)
 fn unknown_page(unknown: &str, project: &str) -> HttpError {
     let known: BTreeSet<&str> = page_routes().filter_map(Route::page_name).collect();
     let has_page =
-        |name: &&str| page_routes().any(|route| route.path == format!("/{{project}}/{name}"));
-    let similar_pages = nearest_names(unknown, known)
-        .into_iter()
-        .filter(has_page)
-        .map(|page| (format!("/{project}/{page}"), page.to_owned()));
-    HttpError::not_found(format!("page '{unknown}' not found"))
-        .with_nearest(similar_pages.collect())
+        |name: &str| page_routes().any(|route| route.path == format!("/{{project}}/{name}"));
+    let mut similar_pages = nearest_links(unknown, known, |page| format!("/{project}/{page}"));
+    similar_pages.retain(|(_, page)| has_page(page));
+    HttpError::not_found(format!("page '{unknown}' not found")).with_nearest(similar_pages)
 }
 
 fn page_routes() -> impl Iterator<Item = &'static Route> {

@@ -16,7 +16,7 @@ use crate::dashboard::page::compare::compare_page;
 use crate::dashboard::page::live::{live_page, session_live_page, stream_updates};
 use crate::dashboard::page::project::{overview_page, project_page, settings_page};
 use crate::dashboard::page::revision::{branch_page, pull_page, pulls_page, revision_page};
-use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
+use crate::dashboard::page::session::{session_page, sessions_page};
 use crate::dashboard::page::trend::trend_page;
 use crate::dashboard::page::{
     CHANGES_SECTION, OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
@@ -48,7 +48,7 @@ pub const ROUTES: &[Route] = &[
     get("/{project}/sessions/{id}/events", Read, Response(stream_updates)),
     get("/{project}/sessions/{id}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/sessions/{@reference...}", Read, Page(session_page)).in_section("sessions"),
-    get("/{project}/{@reference...}", Read, Page(reference_page)).in_section("sessions"),
+    get("/{project}/{@reference...}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/benchmarks", Read, Page(benchmarks_page)).in_section("benchmarks"),
     get("/{project}/benchmarks/{name...}", Read, Page(benchmark_page)).in_section("benchmarks"),
     get("/{project}/trend", Read, Page(trend_page)).in_section("trend").heavy(),

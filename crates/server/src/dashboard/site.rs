@@ -7,14 +7,13 @@
 //! [`HostedProject::with_reader`].
 
 use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
-use crate::dashboard::address::{PageQuery, nearest_names};
+use crate::dashboard::address::{PageQuery, nearest_links};
 use crate::dashboard::results::ResultCache;
 use crate::dashboard::{CommandLookups, TrendQuery};
 use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::events::EventHub;
 use crate::http::{ClientInfo, HttpError, ServerStopper, lock};
-use anyhow::Context;
 use axum::body::Bytes;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -43,11 +42,6 @@ const HEAVY_PER_CLIENT: usize = 2;
 /// Timeouts of comparisons and histories.
 pub(super) const HEAVY_TIMEOUTS: QueueTimeouts =
     QueueTimeouts { queued: Duration::from_secs(10), running: Duration::from_secs(10) };
-
-/// Names of the files that every page needs.
-const STYLE_NAME: &str = "page.css";
-const EARLY_SCRIPT_NAME: &str = "early.js";
-const SCRIPT_NAME: &str = "page.js";
 
 /// Maximum number of idle connections kept open.
 const MAX_IDLE_CONNECTIONS: usize = 6;
@@ -176,18 +170,11 @@ impl SiteState {
         stopper: &ServerStopper,
     ) -> anyhow::Result<SiteState> {
         let first = HostedProject::new(&project_name(path), path, lookups, stopper);
-        let files = [
-            (STYLE_NAME, SERVED_STYLE.as_bytes()),
-            (EARLY_SCRIPT_NAME, EARLY_SCRIPT.as_bytes()),
-            (SCRIPT_NAME, SERVED_SCRIPT.as_bytes()),
-        ];
-        let assets = AssetTable::new("/static/", files);
-        let asset_path =
-            |name| assets.asset_path(name).map(str::to_owned).context("a page asset has no path");
+        let mut assets = AssetTable::default();
         let asset_paths = AssetPaths {
-            style: asset_path(STYLE_NAME)?,
-            early_script: asset_path(EARLY_SCRIPT_NAME)?,
-            script: asset_path(SCRIPT_NAME)?,
+            style: assets.add_file("page.css", SERVED_STYLE.as_bytes()),
+            early_script: assets.add_file("early.js", EARLY_SCRIPT.as_bytes()),
+            script: assets.add_file("page.js", SERVED_SCRIPT.as_bytes()),
         };
         Ok(SiteState {
             first: Arc::new(first),
@@ -313,11 +300,12 @@ impl SiteState {
             .filter(|(project, _)| caller.can_read(&project.name))
             .map(|(project, _)| project.name.clone())
             .collect();
-        let similar = match nearest_names(name, names.iter().map(String::as_str)) {
-            none if none.is_empty() => names.iter().take(5).map(String::as_str).collect(),
-            some => some,
-        };
-        similar.into_iter().map(|name| (format!("/{name}/"), name.to_owned())).collect()
+        let href = |name: &str| format!("/{name}/");
+        let similar = nearest_links(name, names.iter().map(String::as_str), href);
+        if similar.is_empty() {
+            return names.into_iter().take(5).map(|name| (href(&name), name)).collect();
+        }
+        similar
     }
 
     /// Runs `work` with the write connection to the store given at startup.
@@ -355,8 +343,7 @@ impl SiteState {
         if !self.first.exists() {
             return;
         }
-        self.write_audit_line(&AuditEntry {
-            at_unix_ms: unix_ms(),
+        self.write_audit_line(AuditEntry {
             actor: caller.name.clone(),
             token: caller.token.clone(),
             address: caller.address.map(|address| address.to_string()),
@@ -364,13 +351,13 @@ impl SiteState {
             action: action.to_owned(),
             subject: (!subject.is_empty()).then(|| subject.to_owned()),
             result: result.to_owned(),
+            ..AuditEntry::default()
         });
     }
 
     /// Adds an action of the server itself to the audit log.
     pub fn record_server_action(&self, project: &str, action: &str, subject: &str, result: &str) {
-        self.write_audit_line(&AuditEntry {
-            at_unix_ms: unix_ms(),
+        self.write_audit_line(AuditEntry {
             actor: "server".into(),
             project: Some(project.to_owned()),
             action: action.to_owned(),
@@ -380,9 +367,10 @@ impl SiteState {
         });
     }
 
-    fn write_audit_line(&self, entry: &AuditEntry) {
+    fn write_audit_line(&self, entry: AuditEntry) {
+        let entry = AuditEntry { at_unix_ms: unix_ms(), ..entry };
         // Ignore a failure to record the action, because the action is done.
-        let _ = self.with_writer(|store| store.append_audit(entry));
+        let _ = self.with_writer(|store| store.append_audit(&entry));
     }
 }
 
@@ -433,7 +421,6 @@ struct ProjectCache {
     watch: Option<(StoreId, Store)>,
     version: i64,
     pages: VecDeque<CachedPage>,
-    bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
     /// Number of open changes of the default branch when they were last searched for; 0 before. Unlike
     /// the rest, it outlives changes of the store, so that pages do not lose the number for a moment.
@@ -449,7 +436,6 @@ struct ProjectCache {
 impl ProjectCache {
     fn clear_cache(&mut self) {
         self.pages.clear();
-        self.bytes = 0;
         self.histories.clear();
         self.missing_points = None;
         self.is_prepared = false;
@@ -515,16 +501,13 @@ impl HostedProject {
         let Some(id) = self.store_id() else {
             return work(&Store::in_memory()?);
         };
-        let next_idle = || lock(&self.readers).pop();
-        let mut reusable = None;
-        while let Some((store_id, store)) = next_idle() {
-            if store_id == id {
-                reusable = Some(store);
-                break;
-            }
-        }
-        let store = match reusable {
-            Some(store) => store,
+        let idle = {
+            let mut readers = lock(&self.readers);
+            readers.retain(|(store_id, _)| *store_id == id);
+            readers.pop()
+        };
+        let store = match idle {
+            Some((_, store)) => store,
             None => self.open_store(Store::open_to_view)?,
         };
         let result = work(&store);
@@ -611,22 +594,15 @@ impl HostedProject {
         if self.current_version(&mut cache)? != Some(started_at) {
             return Ok(());
         }
-        if let Some(index) = cache.pages.iter().position(|cached| cached.address == address)
-            && let Some(old) = cache.pages.remove(index)
-        {
-            cache.bytes -= old.bytes.len();
-        }
-        cache.bytes += page.len();
+        cache.pages.retain(|cached| cached.address != address);
         cache.pages.push_back(CachedPage {
             address: address.to_owned(),
             bytes: page.clone(),
             expires: max_age.map(|max_age| Instant::now() + max_age),
         });
-        while cache.bytes > MAX_CACHED_PAGE_BYTES {
-            let Some(oldest) = cache.pages.pop_front() else {
-                break;
-            };
-            cache.bytes -= oldest.bytes.len();
+        let mut bytes: usize = cache.pages.iter().map(|cached| cached.bytes.len()).sum();
+        while bytes > MAX_CACHED_PAGE_BYTES {
+            bytes -= cache.pages.pop_front().map_or(bytes, |oldest| oldest.bytes.len());
         }
         Ok(())
     }

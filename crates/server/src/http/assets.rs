@@ -31,46 +31,30 @@ use std::sync::Arc;
 /// ```
 /// use speedwell_server::http::assets::AssetTable;
 ///
-/// let assets = AssetTable::new("/static/", [("style.css", &b"body { margin: 0 }"[..])]);
-/// assert!(assets.asset_path("style.css").unwrap().starts_with("/static/style."));
+/// let mut assets = AssetTable::default();
+/// let path = assets.add_file("style.css", b"body { margin: 0 }");
+/// assert!(path.starts_with("/static/style."));
 /// let router: axum::Router = assets.router();
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct AssetTable {
-    /// Maps file names to request paths.
-    paths: HashMap<&'static str, String>,
     /// Maps request paths to content types and contents.
-    files: Arc<HashMap<String, (&'static str, Bytes)>>,
-    folder: String,
+    files: HashMap<String, (&'static str, Bytes)>,
 }
 
 impl AssetTable {
-    /// Creates a table from file names and contents. The files are served below `folder`, such as
-    /// `/static/`.
-    pub fn new(
-        folder: &str,
-        files: impl IntoIterator<Item = (&'static str, &'static [u8])>,
-    ) -> AssetTable {
-        let folder = format!("/{}/", folder.trim_matches('/'));
-        let (mut paths, mut table) = (HashMap::new(), HashMap::new());
-        for (name, bytes) in files {
-            let path = format!("{folder}{}", hashed_name(name, bytes));
-            paths.insert(name, path.clone());
-            table.insert(path, (content_type(name), Bytes::from_static(bytes)));
-        }
-        AssetTable { paths, files: Arc::new(table), folder }
+    /// Adds a file. Returns the path under which it is served, for links in pages.
+    pub fn add_file(&mut self, name: &str, bytes: &'static [u8]) -> String {
+        let path = format!("/static/{}", hashed_name(name, bytes));
+        self.files.insert(path.clone(), (content_type(name), Bytes::from_static(bytes)));
+        path
     }
 
-    /// Returns the path under which a file is served, for links in pages.
-    pub fn asset_path(&self, name: &str) -> Option<&str> {
-        self.paths.get(name).map(String::as_str)
-    }
-
-    /// Returns a router that serves the files below the folder.
+    /// Returns a router that serves the files.
     pub fn router(&self) -> Router {
-        let assets = self.clone();
+        let assets = Arc::new(self.clone());
         let handler = get(move |uri: Uri| async move { assets.serve_file(&uri) });
-        Router::new().route(&format!("{}{{*path}}", self.folder), handler)
+        Router::new().route("/static/{*path}", handler)
     }
 
     fn serve_file(&self, uri: &Uri) -> Response {
@@ -173,10 +157,7 @@ mod tests {
 
     #[test]
     fn asset_names_change_with_their_content() {
-        let path = |content: &'static [u8]| {
-            let assets = AssetTable::new("static", [("a.b.css", content)]);
-            assets.asset_path("a.b.css").unwrap().to_owned()
-        };
+        let path = |content| AssetTable::default().add_file("a.b.css", content);
         assert_ne!(path(b"one"), path(b"two"));
         assert_eq!(path(b"one"), path(b"one"));
         assert_eq!(path(b""), "/static/a.b.e3b0c44298fc1c14.css");

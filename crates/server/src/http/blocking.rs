@@ -48,22 +48,13 @@ pub struct QueueTimeouts {
 /// ```
 #[derive(Debug, Clone)]
 pub struct BlockingPool {
-    /// Permits to wait or run.
-    places: Arc<Semaphore>,
-    /// Permits to run.
-    threads: Arc<Semaphore>,
+    queue: WorkQueue,
 }
-
-/// The place and the thread of work that may run. They are free again when it is dropped.
-type WorkPermits = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 impl BlockingPool {
     /// Creates a pool of `threads` threads, with a queue of length `queue`.
     pub fn new(threads: usize, queue: usize) -> BlockingPool {
-        BlockingPool {
-            places: Arc::new(Semaphore::new(threads + queue)),
-            threads: Arc::new(Semaphore::new(threads)),
-        }
+        BlockingPool { queue: WorkQueue::new(threads, queue) }
     }
 
     /// Runs `work` on a thread of the pool and returns its result.
@@ -100,12 +91,7 @@ impl BlockingPool {
     }
 
     async fn acquire_permits(&self) -> Result<WorkPermits, HttpError> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let message = "too many concurrent requests";
-            HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1)
-        })?;
-        // The semaphore is never closed.
-        Ok((place, Arc::clone(&self.threads).acquire_owned().await.ok()))
+        self.queue.acquire_permits("too many concurrent requests").await
     }
 }
 
@@ -137,30 +123,43 @@ pub fn lower_priority() {
     let _ = rustix::process::nice(10);
 }
 
-/// Limits the concurrent requests of each client. A client waits only for its own requests.
+/// Requests that run or wait to run.
 #[derive(Debug, Clone)]
+struct WorkQueue {
+    /// Permits to wait or run.
+    places: Arc<Semaphore>,
+    /// Permits to run.
+    running: Arc<Semaphore>,
+}
+
+/// The permits of a request that may run. They are free again when it is dropped.
+pub type WorkPermits = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+
+impl WorkQueue {
+    fn new(max_running: usize, max_waiting: usize) -> WorkQueue {
+        WorkQueue {
+            places: Arc::new(Semaphore::new(max_running + max_waiting)),
+            running: Arc::new(Semaphore::new(max_running)),
+        }
+    }
+
+    /// Waits until a request may run. Fails with the message if too many are waiting.
+    async fn acquire_permits(&self, rejection: &str) -> Result<WorkPermits, HttpError> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            HttpError::new(StatusCode::SERVICE_UNAVAILABLE, rejection).with_retry_after(1)
+        })?;
+        // The semaphore is never closed.
+        Ok((place, Arc::clone(&self.running).acquire_owned().await.ok()))
+    }
+}
+
+/// Limits the concurrent requests of each client. A client waits only for its own requests.
+#[derive(Debug)]
 pub struct ClientLimiter {
     max_concurrent: usize,
     max_waiting: usize,
     timeouts: QueueTimeouts,
-    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
-}
-
-/// Requests of one client that are running or waiting.
-#[derive(Debug)]
-struct ClientQueue {
-    permits: Arc<Semaphore>,
-    pending: usize,
-}
-
-/// Permission to run one request. Dropping the permit lets the next request run. Until then, the
-/// request counts towards its client's limit, even while it waits.
-#[derive(Debug)]
-pub struct ClientPermit {
-    /// `None` while the request waits.
-    permit: Option<OwnedSemaphorePermit>,
-    client: String,
-    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
+    queues: Mutex<HashMap<String, WorkQueue>>,
 }
 
 impl ClientLimiter {
@@ -170,51 +169,29 @@ impl ClientLimiter {
         max_waiting: usize,
         timeouts: QueueTimeouts,
     ) -> ClientLimiter {
-        ClientLimiter { max_concurrent, max_waiting, timeouts, queues: Arc::default() }
+        ClientLimiter { max_concurrent, max_waiting, timeouts, queues: Mutex::default() }
     }
 
-    /// Acquires a permit for this client, waiting until one is free.
+    /// Acquires a permit for this client, waiting until one is free. The request counts towards its
+    /// client's limit while it waits, and until the permit is dropped.
     ///
     /// # Errors
     /// Returns 503 if too many of this client's requests are waiting, or if no permit becomes free
     /// in time.
-    pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
-        let (permits, mut permit) = {
+    pub async fn acquire_permit(&self, client: &str) -> Result<WorkPermits, HttpError> {
+        let queue = {
             let mut queues = lock(&self.queues);
-            let queue = queues.entry(client.to_owned()).or_insert_with(|| ClientQueue {
-                permits: Arc::new(Semaphore::new(self.max_concurrent)),
-                pending: 0,
-            });
-            if queue.pending >= self.max_concurrent + self.max_waiting {
-                let message = "you have too many concurrent requests of this kind";
-                return Err(
-                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1)
-                );
-            }
-            queue.pending += 1;
-            let permits = Arc::clone(&queue.permits);
-            let (client, queues) = (client.to_owned(), Arc::clone(&self.queues));
-            (permits, ClientPermit { permit: None, client, queues })
+            // Only the queues of clients with requests are kept.
+            queues.retain(|_, queue| Arc::strong_count(&queue.places) > 1);
+            let new_queue = || WorkQueue::new(self.max_concurrent, self.max_waiting);
+            queues.entry(client.to_owned()).or_insert_with(new_queue).clone()
         };
-        let acquired = timeout(self.timeouts.queued, permits.acquire_owned())
-            .await
-            .map_err(|_| queue_timeout_error("your earlier requests", self.timeouts))?;
-        // The semaphore is never closed.
-        permit.permit = acquired.ok();
-        Ok(permit)
-    }
-}
-
-impl Drop for ClientPermit {
-    fn drop(&mut self) {
-        drop(self.permit.take());
-        let mut queues = lock(&self.queues);
-        if let Some(queue) = queues.get_mut(&self.client) {
-            queue.pending -= 1;
-            if queue.pending == 0 {
-                queues.remove(&self.client);
-            }
-        }
+        timeout(
+            self.timeouts.queued,
+            queue.acquire_permits("you have too many concurrent requests of this kind"),
+        )
+        .await
+        .map_err(|_| queue_timeout_error("your earlier requests", self.timeouts))?
     }
 }
 
@@ -342,7 +319,7 @@ mod tests {
         assert!(third.as_mut().poll(&mut cx).is_pending());
         let refusal = limiter.acquire_permit("a").await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
-        limiter.acquire_permit("b").await.unwrap();
+        drop(limiter.acquire_permit("b").await.unwrap());
         drop(first);
         drop(third.await.unwrap());
         // A request that is dropped while it waits no longer counts.
@@ -374,6 +351,6 @@ mod tests {
         let fourth = Box::pin(limiter.acquire_permit("a"));
         drop(first);
         drop(third.await.unwrap());
-        fourth.await.unwrap();
+        drop(fourth.await.unwrap());
     }
 }

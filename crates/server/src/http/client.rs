@@ -50,7 +50,8 @@ impl ClientInfo {
 /// Properties of a connection that are known before its first request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionInfo {
-    pub listener: ListenerOrigin,
+    /// Address at which it was accepted; `None` for a Unix socket.
+    pub local: Option<SocketAddr>,
     pub peer: Option<IpAddr>,
     pub tls: bool,
 }
@@ -64,7 +65,7 @@ impl ConnectionInfo {
     pub(crate) fn is_from_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
         match proxy {
             None => false,
-            Some(TrustedProxy::Unix) => matches!(self.listener, ListenerOrigin::Unix),
+            Some(TrustedProxy::Unix) => self.local.is_none(),
             Some(TrustedProxy::Address(address)) => {
                 self.peer.is_some_and(|peer| peer.to_canonical() == address.to_canonical())
             }
@@ -96,7 +97,7 @@ pub(crate) fn identify_client(
     }
     headers.remove("x-real-ip");
     let secure = forwarded.secure.unwrap_or(info.tls);
-    let site = |authority: &str| hosts.match_site(authority, info.listener, secure);
+    let site = |authority: &str| hosts.match_site(authority, info.local, secure);
     let host = match forwarded.host {
         Some(host) => host,
         None => single_value(headers, &HOST)?.to_str().ok()?.to_owned(),
@@ -158,13 +159,6 @@ pub(crate) fn single_value<'h>(
     values.next().is_none().then_some(value)
 }
 
-/// Listening socket that accepted a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ListenerOrigin {
-    Tcp(SocketAddr),
-    Unix,
-}
-
 /// Names that requests may use for this server.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
@@ -200,7 +194,7 @@ impl AllowedHosts {
     fn match_site(
         &self,
         authority: &str,
-        listener: ListenerOrigin,
+        local: Option<SocketAddr>,
         secure: bool,
     ) -> Option<SiteOrigin> {
         let (host, port) = split_authority(authority)?;
@@ -211,9 +205,8 @@ impl AllowedHosts {
             return Some(public.clone());
         }
         let site = SiteOrigin { secure, port: port.unwrap_or(default_port(secure)), host };
-        let local = match listener {
-            ListenerOrigin::Unix => return site.is_loopback().then_some(site),
-            ListenerOrigin::Tcp(local) => local,
+        let Some(local) = local else {
+            return site.is_loopback().then_some(site);
         };
         let ip = local.ip().to_canonical();
         let is_named = match site.address() {
@@ -311,7 +304,7 @@ mod tests {
 
     fn info() -> ConnectionInfo {
         ConnectionInfo {
-            listener: ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap()),
+            local: Some("127.0.0.1:7600".parse().unwrap()),
             peer: Some("127.0.0.1".parse().unwrap()),
             tls: false,
         }
@@ -407,8 +400,8 @@ mod tests {
         assert!(!ask("http://localhost:7600/"));
     }
 
-    fn listener() -> ListenerOrigin {
-        ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap())
+    fn local_address() -> Option<SocketAddr> {
+        Some("127.0.0.1:7600".parse().unwrap())
     }
 
     /// Checks that every accepted `Host` field is a name that no other site can have.
@@ -442,7 +435,7 @@ mod tests {
             let count = random.next_u32() % 6;
             let text: String =
                 (0..count).map(|_| parts[random.next_u32() as usize % parts.len()]).collect();
-            if let Some(site) = AllowedHosts::local().match_site(&text, listener(), false) {
+            if let Some(site) = AllowedHosts::local().match_site(&text, local_address(), false) {
                 let known = ["127.0.0.1", "localhost", "[::1]"];
                 assert!(known.contains(&site.host.as_str()) && site.port == 7600, "{text}");
             }
@@ -457,7 +450,7 @@ mod tests {
             assert!(AllowedHosts::public(url).is_err(), "{url}");
         }
         let hosts = AllowedHosts::public("https://Perf.Example:8443/").unwrap();
-        let site = |name| hosts.match_site(name, listener(), false).map(|site| site.origin());
+        let site = |name| hosts.match_site(name, local_address(), false).map(|site| site.origin());
         assert_eq!(site("perf.example:8443").unwrap(), "https://perf.example:8443");
         assert_eq!(site("perf.example:8444"), None);
     }

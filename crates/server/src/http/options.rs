@@ -153,10 +153,10 @@ impl TlsIdentity {
 }
 
 /// Stops a server from another thread. Clones stop the same server.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ServerStopper(Arc<StopState>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct StopState {
     stop_signal: watch::Sender<bool>,
     /// Event streams, which end when the server stops.
@@ -200,11 +200,5 @@ impl ServerStopper {
         // The sender outlives this future, because the waiting task also has a clone of the
         // stopper.
         async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
-    }
-}
-
-impl fmt::Debug for ServerStopper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Stopper").field(&self.is_stopped()).finish()
     }
 }

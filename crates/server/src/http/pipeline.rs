@@ -198,21 +198,17 @@ fn set_security_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds to `rendered` the header fields that only the handler's `response` has, except
-/// `Content-Length`.
-fn merge_headers(response: Response, mut rendered: Response) -> Response {
-    let rendered_headers = rendered.headers().clone();
-    let is_missing =
-        |name: &HeaderName| *name != CONTENT_LENGTH && !rendered_headers.contains_key(name);
-    let mut name = None;
-    for (next, value) in response.into_parts().0.headers {
-        // The iterator yields a field's name only with its first value.
-        name = next.or(name);
-        if let Some(name) = name.clone().filter(is_missing) {
-            rendered.headers_mut().append(name, value);
-        }
+/// Replaces the content of the handler's response and the header fields that `rendered` has.
+fn merge_headers(mut response: Response, rendered: Response) -> Response {
+    let (parts, body) = rendered.into_parts();
+    *response.status_mut() = parts.status;
+    *response.body_mut() = body;
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_LENGTH);
+    for (name, value) in &parts.headers {
+        headers.insert(name, value.clone());
     }
-    rendered
+    response
 }
 
 fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {

@@ -3,7 +3,7 @@
 //! Start at [`HttpServer::bind`]. The module `connection` handles one connection, and `pipeline`
 //! handles one request.
 
-use crate::http::client::{ConnectionInfo, ListenerOrigin};
+use crate::http::client::ConnectionInfo;
 use crate::http::connection::{self, ConnectionLimiter};
 use crate::http::http_error::Error;
 use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
@@ -155,11 +155,7 @@ async fn accept_tcp(
         let Ok(local) = socket.local_addr() else {
             continue;
         };
-        let info = ConnectionInfo {
-            listener: ListenerOrigin::Tcp(local),
-            peer: Some(peer.ip()),
-            tls: tls.is_some(),
-        };
+        let info = ConnectionInfo { local: Some(local), peer: Some(peer.ip()), tls: tls.is_some() };
         // A trusted proxy carries the connections of many clients and limits them itself.
         let counted_address = (!info.is_from_proxy(shared.options.proxy)).then_some(peer.ip());
         let Some(permit) = limiter.acquire_slot(counted_address) else {
@@ -198,7 +194,7 @@ async fn accept_unix(
         };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            let info = ConnectionInfo { listener: ListenerOrigin::Unix, peer: None, tls: false };
+            let info = ConnectionInfo { local: None, peer: None, tls: false };
             connection::serve_plain(socket, info, shared, permit).await;
         });
     }

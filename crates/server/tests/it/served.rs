@@ -71,8 +71,8 @@ impl TestServer {
     pub fn start(mut options: ServerOptions) -> TestServer {
         let seen = Arc::new(ObservedRequests::default());
         let hub = EventHub::new().end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
-        let assets = AssetTable::new("/static/", [("style.css", STYLE)]);
-        let style = assets.asset_path("style.css").unwrap().to_owned();
+        let mut assets = AssetTable::default();
+        let style = assets.add_file("style.css", STYLE);
         let router = test_router(&seen, &hub).merge(assets.router());
         let counting = Arc::clone(&seen);
         let router =

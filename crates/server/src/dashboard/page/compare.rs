@@ -150,7 +150,7 @@ fn choose_page(context: PageContext<'_>, hint: &str) -> PageResult {
         document.push(ReportBlock::Paragraph(format!("{hint}.")));
     }
     if !newest.is_empty() {
-        document.append_document(context.list_sessions(&newest));
+        document.append_document(context.list_sessions(&newest, None));
     }
     Ok(PageContent {
         crumbs: vec![context.page_link("compare", "compare")],
@@ -169,17 +169,16 @@ fn compare_form(context: PageContext<'_>) -> PageForm {
         };
         context.query_field(name, placeholder, options)
     };
+    let fields = vec![
+        field("base", "@prev", &[]),
+        field("with", "@latest", &[]),
+        field("threshold", "e.g. 2% (smaller changes count as 'same')", &[]),
+        field("method", "", &["rank", "welch", "mann-whitney", "bootstrap"]),
+        field("correct", "", &["bh", "holm", "none"]),
+    ];
     PageForm {
-        action: context.page_href("compare"),
         title: "Compare".into(),
         button: "Compare".into(),
-        fields: vec![
-            field("base", "@prev", &[]),
-            field("with", "@latest", &[]),
-            field("threshold", "e.g. 2% (smaller changes count as 'same')", &[]),
-            field("method", "", &["rank", "welch", "mann-whitney", "bootstrap"]),
-            field("correct", "", &["bh", "holm", "none"]),
-        ],
-        ..PageForm::default()
+        ..context.filter_form("compare", fields)
     }
 }

@@ -55,11 +55,11 @@ pub fn live_page(context: PageContext<'_>) -> PageResult {
     }
     document.append_document(report::report_live_loads(&loads, unix_ms()));
     if !running.is_empty() {
-        document.append_document(context.list_sessions(&running));
+        document.append_document(context.list_sessions(&running, None));
     }
     if !killed.is_empty() {
         document.push_heading(2, "Killed");
-        document.append_document(context.list_sessions(&killed));
+        document.append_document(context.list_sessions(&killed, None));
     }
     let links = running.iter().map(|session| {
         let live = format!("{}/live", context.session_href(&session.id));

@@ -162,14 +162,9 @@ impl PageContext<'_> {
         self.page_href(&format!("trend?case={}", encode_segment(case)))
     }
 
-    /// Builds a list of these sessions, with links.
-    pub fn list_sessions(&self, sessions: &[SessionOverview]) -> Document {
-        self.list_sessions_at(sessions, None)
-    }
-
-    /// Does the same as [`PageContext::list_sessions`]. With the time of the request, the list shows
+    /// Builds a list of these sessions, with links. With the time of the request, the list shows
     /// ages instead of dates; the page must then not be cached.
-    pub fn list_sessions_at(
+    pub fn list_sessions(
         &self,
         sessions: &[SessionOverview],
         now_unix_ms: Option<i64>,

@@ -3,7 +3,7 @@
 //! list of pull requests.
 
 use crate::clients::forge::RepositoryPages;
-use crate::dashboard::address::{PageFormat, encode_segment, nearest_names};
+use crate::dashboard::address::{PageFormat, encode_segment, nearest_links};
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column};
 use crate::http::HttpError;
 use speedwell_model::stored::SessionOverview;
@@ -48,7 +48,7 @@ pub fn revision_page(context: PageContext<'_>) -> PageResult {
         None => format!("revision {name}"),
     }));
     document.extend(origin.map(revision_facts));
-    document.append_document(context.list_sessions(&sessions));
+    document.append_document(context.list_sessions(&sessions, None));
     Ok(PageContent {
         crumbs: vec![
             context.page_link("sessions", "sessions"),
@@ -118,15 +118,13 @@ pub fn branch_page(context: PageContext<'_>) -> PageResult {
     let sessions = context.store.select_sessions(&filter, MAX_ROWS)?;
     let [branches, _] = context.store.branches_and_tags()?;
     if sessions.is_empty() {
-        let pages = nearest_names(name, branches.iter().map(String::as_str))
-            .into_iter()
-            .map(|branch| (context.branch_href(branch), branch.to_owned()));
+        let names = branches.iter().map(String::as_str);
         return Err(HttpError::not_found(format!("no sessions on branch '{name}'"))
-            .with_nearest(pages.collect()));
+            .with_nearest(nearest_links(name, names, |branch| context.branch_href(branch))));
     }
     let mut document = Document::new("branch");
     document.push(ReportBlock::Headline(format!("branch {name}")));
-    document.append_document(context.list_sessions(&sessions));
+    document.append_document(context.list_sessions(&sessions, None));
     let trend = context.page_href(&format!("trend?branch={}", encode_segment(name)));
     let sessions_href = context.page_href(&format!("sessions?branch={}", encode_segment(name)));
     let mut links =
@@ -233,7 +231,7 @@ pub fn pull_page(context: PageContext<'_>) -> PageResult {
     let mut document = Document::new("pull");
     document.push(ReportBlock::Headline(format!("pull request {pull}")));
     if !sessions.is_empty() {
-        document.append_document(context.list_sessions(&sessions));
+        document.append_document(context.list_sessions(&sessions, None));
     }
     document.extend(job.as_ref().and_then(comment_status));
     push_comments(&mut document, &comments, context.format);

@@ -3,7 +3,7 @@
 
 use crate::clients::forge::RepositoryPages;
 use crate::dashboard::TrendQuery;
-use crate::dashboard::address::{PageFormat, encode_segment, nearest_names};
+use crate::dashboard::address::{PageFormat, encode_segment, nearest_links};
 use crate::dashboard::page::changes::changes_table;
 use crate::dashboard::page::revision::repository_pages;
 use crate::dashboard::page::{
@@ -220,11 +220,8 @@ fn unknown_series(
     let mut cases: Vec<&str> = series.iter().map(|series| &*series.key.case).collect();
     cases.sort_unstable();
     cases.dedup();
-    let pages = nearest_names(case, cases)
-        .into_iter()
-        .map(|case| (context.trend_href(case), case.to_owned()));
     Ok(HttpError::not_found(format!("no points of '{case}' on this branch"))
-        .with_nearest(pages.collect()))
+        .with_nearest(nearest_links(case, cases, |case| context.trend_href(case))))
 }
 
 /// The page about one series of a case.
@@ -436,12 +433,9 @@ impl<'a> CasePage<'a> {
             field("to", "2026-03-31", Vec::new()),
         ]);
         Ok(PageForm {
-            action: context.page_href("trend"),
             title: "Part of the history".into(),
-            button: "Show".into(),
-            fields,
             is_always_open: true,
-            ..PageForm::default()
+            ..context.filter_form("trend", fields)
         })
     }
 }
