@@ -310,13 +310,10 @@ fn compress_file(mut text: &File, compressed: &File) -> io::Result<bool> {
     let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::fast());
     let length = io::copy(&mut text, &mut encoder)?;
     encoder.finish()?.flush()?;
-    Ok(is_worth_sending(compressed.metadata()?.len(), length))
-}
-
-/// Whether the compressed text is shorter, and the server does not take it for a zip bomb.
-fn is_worth_sending(compressed: u64, text: u64) -> bool {
-    // The server accepts a compression ratio of up to 100. A limit of 80 leaves a margin.
-    compressed < text && compressed * 80 > text
+    let compressed_length = compressed.metadata()?.len();
+    // The server takes text that compresses too well for a zip bomb: it accepts a ratio of up to
+    // 100. A limit of 80 leaves a margin.
+    Ok(compressed_length < length && compressed_length * 80 > length)
 }
 
 #[cfg(test)]

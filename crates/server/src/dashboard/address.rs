@@ -90,13 +90,12 @@ impl PageQuery {
 
     /// Formats the query with `name` set to `value`, or without `name` if `value` is `None`.
     pub fn with_value(&self, name: &str, value: Option<&str>) -> String {
-        let mut parts: Vec<String> = Vec::new();
-        for (key, current) in self.0.iter().filter(|(key, _)| key != name) {
-            parts.push(format!("{}={}", encode_segment(key), encode_segment(current)));
-        }
-        if let Some(value) = value {
-            parts.push(format!("{}={}", encode_segment(name), encode_segment(value)));
-        }
+        let others = self.0.iter().filter(|(key, _)| key != name);
+        let others = others.map(|(key, current)| (key.as_str(), current.as_str()));
+        let pairs = others.chain(value.map(|value| (name, value)));
+        let encode_pair =
+            |(key, value)| format!("{}={}", encode_segment(key), encode_segment(value));
+        let parts: Vec<String> = pairs.map(encode_pair).collect();
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
     }
 
@@ -214,10 +213,8 @@ impl PageFormat {
 }
 
 /// An address, as the parts of its path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageAddress {
-    parts: Vec<String>,
-}
+#[derive(Debug)]
+pub struct PageAddress(Vec<String>);
 
 impl PageAddress {
     /// Parses a path.
@@ -226,14 +223,13 @@ impl PageAddress {
     /// Fails if the path does not decode to text.
     pub fn parse(path: &str) -> Result<PageAddress, HttpError> {
         let relative = path.strip_prefix('/').unwrap_or(path);
-        let parts = decode_parts(relative.strip_suffix('/').unwrap_or(relative))?;
-        Ok(PageAddress { parts })
+        decode_parts(relative.strip_suffix('/').unwrap_or(relative)).map(PageAddress)
     }
 
     /// Returns the name of the project, or `None` for pages of the whole server.
     pub fn project(&self) -> Option<&str> {
-        let first = self.parts.first()?;
-        let name = match self.parts.len() {
+        let first = self.0.first()?;
+        let name = match self.0.len() {
             1 => first.split_once('.').map_or(first.as_str(), |(name, _)| name),
             _ => first,
         };
@@ -244,8 +240,8 @@ impl PageAddress {
     /// the format. The first reading takes the whole last part as a name. The second one takes the
     /// extension of the last part as a format.
     pub fn readings(&self) -> Vec<(Vec<String>, PageFormat)> {
-        let mut readings = vec![(self.parts.clone(), PageFormat::Page)];
-        if let Some((last, before)) = self.parts.split_last()
+        let mut readings = vec![(self.0.clone(), PageFormat::Page)];
+        if let Some((last, before)) = self.0.split_last()
             && let Some((stem, extension)) = last.rsplit_once('.')
             && let Some(file) = FILE_FORMATS.iter().find(|file| file.extension == extension)
         {

@@ -13,17 +13,18 @@ use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts
 use crate::dashboard::api::sessions;
 use crate::dashboard::login::{self, identify_caller};
 use crate::dashboard::page::{
-    ChartPart, PageContent, PageContext, PageLayout, error_page, page_response, redirect_to_page,
+    PageContent, PageContext, PageLayout, cut_part, error_page, page_response, redirect_to_page,
+    split_part_query,
 };
 use crate::dashboard::routes::{ROUTES, ResponseHandler, Route, RouteHandler, SESSION_TYPE};
 use crate::dashboard::site::{HEAVY_TIMEOUTS, HostedProject, RequestContext, SiteState};
 use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
-use crate::http::{ClientInfo, HttpError};
+use crate::http::{ClientInfo, HttpError, accepts};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderMap, Method, Response, StatusCode, header};
+use axum::http::{Method, Response, StatusCode};
 use axum::response::IntoResponse;
 use speedwell_report::ReportFormat;
 use speedwell_store::Store;
@@ -210,7 +211,8 @@ fn show_page(
         Ok(response) => return response,
         Err(error) => error,
     };
-    if error.status == StatusCode::UNAUTHORIZED && accepts_html(&context.headers) {
+    // Browsers accept HTML.
+    if error.status == StatusCode::UNAUTHORIZED && accepts(&context.headers, "text/html") {
         return login::redirect_to_login(&context.uri);
     }
     if error.status == StatusCode::NOT_FOUND
@@ -221,12 +223,6 @@ fn show_page(
         error = error.with_nearest(context.site.similar_projects(name, &context.caller));
     }
     error_page(&context, &context.caller, &error, format)
-}
-
-/// Whether the client accepts HTML, as browsers do.
-fn accepts_html(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT);
-    accepted.is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
 }
 
 /// Runs the handler of a GET request. Sets `last_format` to the format of the page that it tried
@@ -284,7 +280,7 @@ fn render_page(
     if let Some(bytes) = cached {
         return Ok(page_response(StatusCode::OK, format, path, bytes));
     }
-    let (part, query) = ChartPart::split_query(query, format)?;
+    let (part, query) = split_part_query(query, format)?;
     let (page, json_lines) = project.with_reader(|store| {
         let page = build_page(PageContext {
             site: &context.site,
@@ -302,7 +298,10 @@ fn render_page(
     if let Some(address) = &page.redirect {
         return Ok(redirect_to_page(address, format));
     }
-    let page = part.cut_from(page, &query)?;
+    let page = match part {
+        Some(number) => cut_part(page, number, &query)?,
+        None => page,
+    };
     let layout = PageLayout {
         site: &context.site,
         project,

@@ -25,12 +25,10 @@ use std::time::Instant;
 /// Never fails: the page shows errors.
 pub fn login_page(context: &RequestContext) -> Result<Response<Body>, HttpError> {
     let query = context.parse_query().unwrap_or_default();
-    let Some(key) = query.get("key") else {
-        return Ok(login_form(context, &query, None));
-    };
-    Ok(match authenticate(context, key) {
-        Ok(caller) => start_session(context, caller, "/"),
-        Err(error) => login_form(context, &query, Some(&error)),
+    Ok(match query.get("key").map(|key| authenticate(context, key)) {
+        None => login_form(context, &query, None),
+        Some(Ok(caller)) => start_session(context, caller, "/"),
+        Some(Err(error)) => login_form(context, &query, Some(&error)),
     })
 }
 

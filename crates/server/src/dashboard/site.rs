@@ -259,7 +259,7 @@ impl SiteState {
     /// Fails if the store cannot be read.
     pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         let projects = self.list_projects().map_err(|error| anyhow::anyhow!(error.message))?;
-        let paths = projects.iter().map(|(project, _)| project.path().to_owned());
+        let paths = projects.iter().map(|(project, _)| project.path.clone());
         Ok(paths.collect())
     }
 
@@ -321,7 +321,7 @@ impl SiteState {
         // halfway.
         let mut store = match writer.take() {
             Some(store) => store,
-            None => Store::open(self.first.path())?,
+            None => Store::open(&self.first.path)?,
         };
         let result = work(&mut store);
         if result.is_ok() {
@@ -381,7 +381,8 @@ pub struct HostedProject {
     pub name: String,
     /// Callbacks into the program that embeds this site.
     pub lookups: CommandLookups,
-    path: PathBuf,
+    /// Path of the store, which need not exist.
+    pub path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
     /// Write connection for uploads, opened by the first one. Uploads wait for each other instead
     /// of retrying until the store is unlocked.
@@ -462,10 +463,6 @@ impl HostedProject {
             hubs: Mutex::default(),
             stopper: stopper.clone(),
         }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Whether the store exists.

@@ -99,22 +99,16 @@ struct GzipBody {
 
 impl GzipBody {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, axum::Error>>> {
-        while let Some(mut encoder) = self.encoder.take() {
+        while let Some(encoder) = &mut self.encoder {
             if self.pending.is_empty() {
-                let frame = match Pin::new(&mut self.body).poll_frame(cx) {
-                    Poll::Ready(frame) => frame,
-                    Poll::Pending => {
-                        self.encoder = Some(encoder);
-                        return Poll::Pending;
-                    }
-                };
-                match frame {
+                match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                     Some(Ok(frame)) => self.pending = frame.into_data().unwrap_or_default(),
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => {
-                        return Poll::Ready(Some(
-                            encoder.finish().map(Bytes::from).map_err(axum::Error::new),
-                        ));
+                        let rest = self.encoder.take().map(GzEncoder::finish);
+                        return Poll::Ready(
+                            rest.map(|rest| rest.map(Bytes::from).map_err(axum::Error::new)),
+                        );
                     }
                 }
             }
@@ -123,7 +117,6 @@ impl GzipBody {
                 return Poll::Ready(Some(Err(axum::Error::new(error))));
             }
             let compressed = std::mem::take(encoder.get_mut());
-            self.encoder = Some(encoder);
             if !compressed.is_empty() {
                 return Poll::Ready(Some(Ok(compressed.into())));
             }

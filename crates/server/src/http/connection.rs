@@ -67,7 +67,7 @@ pub(crate) async fn serve_tcp(
         // After a failed handshake, the client cannot receive a response.
         result = handshake => if let Ok(Ok(socket)) = result { serve_requests(socket, info, shared, &permit).await },
         () = shared.options.stopper.wait_until_stopped() => (),
-        () = permit.wait_until_evicted() => (),
+        () = permit.slot.evicted.notified() => (),
     }
 }
 
@@ -112,7 +112,7 @@ async fn serve_requests<S>(
         _ = connection.as_mut() => return,
         () = shared.options.stopper.wait_until_stopped() => connection.as_mut().graceful_shutdown(),
         // An evicted connection is closed without a response.
-        () = permit.wait_until_evicted() => return,
+        () = permit.slot.evicted.notified() => return,
     }
     let _ = connection.await;
 }
@@ -431,11 +431,6 @@ impl ConnectionPermit {
         if has_room && self.slot.is_within.load(Ordering::Relaxed) {
             state.move_to_quota(&self.slot, false);
         }
-    }
-
-    /// Waits until the slot is evicted.
-    async fn wait_until_evicted(&self) {
-        self.slot.evicted.notified().await;
     }
 }
 

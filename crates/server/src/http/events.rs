@@ -28,7 +28,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// ```
 /// use speedwell_server::http::events::{ServerEvent, EventHub};
 ///
-/// let hub = EventHub::new();
+/// let hub = EventHub::default();
 /// let seen = hub.clone();
 /// let router: axum::Router = axum::Router::new().route(
 ///     "/events",
@@ -62,18 +62,14 @@ impl HubState {
 }
 
 impl Default for EventHub {
+    /// Creates a hub without viewers.
     fn default() -> EventHub {
-        EventHub::new()
+        let sender = Some(Sender::new(MAX_EVENTS_BEHIND));
+        EventHub { state: Arc::new(Mutex::new(HubState { sender, final_event: None })) }
     }
 }
 
 impl EventHub {
-    /// Creates a hub without viewers.
-    pub fn new() -> EventHub {
-        let sender = Some(Sender::new(MAX_EVENTS_BEHIND));
-        EventHub { state: Arc::new(Mutex::new(HubState { sender, final_event: None })) }
-    }
-
     /// Ends the streams when the server stops, after sending `final_event`.
     #[must_use]
     pub fn end_with_stopper(self, stopper: &ServerStopper, final_event: ServerEvent) -> EventHub {
@@ -213,7 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_reaches_all_viewers() {
-        let hub = EventHub::new();
+        let hub = EventHub::default();
         let mut viewers = [add_viewer(&hub), add_viewer(&hub)];
         assert_eq!(hub.count_viewers(), 2);
         hub.send_event(event(1));
@@ -233,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_viewer_more_than_64_events_behind_is_cut_off() {
-        let hub = EventHub::new();
+        let hub = EventHub::default();
         let [mut slow, mut slower, mut quick] = [(); 3].map(|()| add_viewer(&hub));
         for number in 1..=64 {
             hub.send_event(event(number));
@@ -250,7 +246,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_stream_sends_a_comment_every_15_seconds() {
-        let hub = EventHub::new();
+        let hub = EventHub::default();
         let mut viewer = add_viewer(&hub);
         let start = Instant::now();
         for beats in 1..=3 {
@@ -261,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_viewer_that_waits_is_woken() {
-        let hub = EventHub::new();
+        let hub = EventHub::default();
         let mut viewer = add_viewer(&hub);
         let waiting = tokio::spawn(async move { receive(&mut viewer).await });
         tokio::task::yield_now().await;
@@ -271,8 +267,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_stopping_server_sends_the_final_event_last() {
-        let stopper = ServerStopper::new();
-        let hub = EventHub::new().end_with_stopper(&stopper, ServerEvent::new("over", ""));
+        let stopper = ServerStopper::default();
+        let hub = EventHub::default().end_with_stopper(&stopper, ServerEvent::new("over", ""));
         let mut viewer = add_viewer(&hub);
         hub.send_event(event(1));
         stopper.stop();
@@ -287,7 +283,7 @@ mod tests {
     /// A handler may create a viewer while it reads a store, on a thread outside the server's runtime.
     #[test]
     fn a_viewer_may_be_created_on_any_thread() {
-        let hub = EventHub::new();
+        let hub = EventHub::default();
         let answer = hub.stream_response(event(1));
         assert_eq!(answer.status(), 200);
         assert_eq!(hub.count_viewers(), 1);

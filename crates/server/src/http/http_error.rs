@@ -143,14 +143,15 @@ impl IntoResponse for HttpError {
     }
 }
 
+/// Whether the client accepts a media type by its name.
+pub(crate) fn accepts(request_headers: &HeaderMap, mime: &str) -> bool {
+    let mut values = request_headers.get_all(ACCEPT).iter();
+    values.any(|value| value.to_str().is_ok_and(|value| value.contains(mime)))
+}
+
 /// Whether the client accepts JSON, but not HTML.
 fn wants_json(request_headers: &HeaderMap) -> bool {
-    let accepts = |mime: &str| {
-        request_headers
-            .get_all(ACCEPT)
-            .iter()
-            .any(|value| value.to_str().is_ok_and(|value| value.contains(mime)))
-    };
+    let accepts = |mime| accepts(request_headers, mime);
     (accepts("application/json") || accepts("application/problem+json")) && !accepts("text/html")
 }
 

@@ -164,11 +164,6 @@ struct StopState {
 }
 
 impl ServerStopper {
-    /// Creates a stopper for a server that does not exist yet.
-    pub fn new() -> ServerStopper {
-        ServerStopper::default()
-    }
-
     /// Makes the server stop accepting connections. Requests in flight may take up to
     /// [`crate::http::ServerLimits::stop_timeout`] to complete.
     pub fn stop(&self) {

@@ -70,7 +70,8 @@ pub fn test_limits() -> ServerLimits {
 impl TestServer {
     pub fn start(mut options: ServerOptions) -> TestServer {
         let seen = Arc::new(ObservedRequests::default());
-        let hub = EventHub::new().end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
+        let hub =
+            EventHub::default().end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
         let mut assets = AssetTable::default();
         let style = assets.add_file("style.css", STYLE);
         let router = test_router(&seen, &hub).merge(assets.router());

@@ -135,7 +135,7 @@ impl ReadyServer {
             Store::open_to_read(&path)?;
         }
         let listen_plan = ListenPlan::from_args(args)?;
-        let stopper = ServerStopper::new();
+        let stopper = ServerStopper::default();
         let rules = AccessRules {
             allows_anonymous_reads: listen_plan.is_local && !args.private,
             has_key: listen_plan.is_local,

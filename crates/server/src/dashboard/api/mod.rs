@@ -219,7 +219,11 @@ fn render_metrics(site: &SiteState) -> Result<String, HttpError> {
     let uptime_s = site.started.elapsed().as_secs_f64();
     metric("up_seconds", "gauge", "Seconds since the server started.", &row(uptime_s));
     let help = "Page responses by status class.";
-    metric("answers_total", "counter", help, &response_rows(site));
+    let counts = site.response_counts.iter().enumerate().skip(1);
+    let responses = counts.map(|(class, count)| {
+        (format!("{{status=\"{class}xx\"}}"), count.load(Ordering::Relaxed) as f64)
+    });
+    metric("answers_total", "counter", help, &responses.collect::<Vec<_>>());
     let projects = site.list_projects()?;
     let label = |name: &str| format!("{{project=\"{name}\"}}");
     let mut sessions = Vec::new();
@@ -235,22 +239,11 @@ fn render_metrics(site: &SiteState) -> Result<String, HttpError> {
     if let Some(bytes) = resident_bytes() {
         metric("resident_bytes", "gauge", "Resident memory of the server.", &row(bytes));
     }
-    if let Ok(data) = std::fs::metadata(site.first.path()) {
+    if let Ok(data) = std::fs::metadata(&site.first.path) {
         let bytes = row(data.len() as f64);
         metric("store_bytes", "gauge", "Size of the results file.", &bytes);
     }
     Ok(out)
-}
-
-/// Returns the number of responses per status class, with labels.
-fn response_rows(site: &SiteState) -> Vec<(String, f64)> {
-    let counts = site.response_counts.iter().enumerate().skip(1);
-    counts
-        .map(|(class, count)| {
-            let labels = format!("{{status=\"{class}xx\"}}");
-            (labels, count.load(Ordering::Relaxed) as f64)
-        })
-        .collect()
 }
 
 /// Returns the resident memory of the process (`VmRSS`, proc(5)).

@@ -39,7 +39,8 @@ pub fn changes_page(context: PageContext<'_>) -> PageResult {
     let [branches, _] = context.store.branches_and_tags()?;
     let mut fields = vec![context.query_field("branch", "", named_options("default", branches))];
     if list != ChangeList::Open {
-        fields.push(context.query_field("state", "", named_options("open", list_names())));
+        let names = ChangeList::ALL.into_iter().skip(1).map(ChangeList::name);
+        fields.push(context.query_field("state", "", named_options("open", names)));
     }
     let tabs = ChangeList::ALL.map(|tab| {
         let state = (tab != ChangeList::Open).then(|| tab.name());
@@ -68,10 +69,6 @@ fn requested_list(context: PageContext<'_>) -> Result<ChangeList, HttpError> {
     })
 }
 
-fn list_names() -> impl Iterator<Item = &'static str> {
-    ChangeList::ALL.into_iter().skip(1).map(ChangeList::name)
-}
-
 /// Triages a change as requested in the form, and redirects to the page with the form.
 ///
 /// # Errors
@@ -95,7 +92,7 @@ pub fn triage_change(context: &RequestContext) -> Result<Response<Body>, HttpErr
     check_note(form.get("note").unwrap_or_default())
         .map_err(|error| HttpError::from_error(StatusCode::BAD_REQUEST, &error))?;
     let project = context.find_project()?;
-    let mut store = Store::open(project.path())?;
+    let mut store = Store::open(&project.path)?;
     let stored = store
         .find_change(number)
         .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;

@@ -191,7 +191,7 @@ pub fn stream_updates(context: &RequestContext) -> Result<Response<Body>, HttpEr
     let first_event = match render_live_page(site, &project, id) {
         Ok(Some(event)) => event,
         Ok(None) => {
-            let hub = EventHub::new();
+            let hub = EventHub::default();
             let response = hub.stream_response(over_event());
             hub.end_streams();
             return Ok(response);
@@ -207,7 +207,7 @@ pub fn stream_updates(context: &RequestContext) -> Result<Response<Body>, HttpEr
             // The event is not `over`, because the session continues. Browsers reconnect once a
             // server runs again.
             let final_event = ServerEvent::new("stopped", "the server is stopping");
-            EventHub::new().end_with_stopper(&project.stopper, final_event)
+            EventHub::default().end_with_stopper(&project.stopper, final_event)
         })
         .clone();
     let response = hub.stream_response(first_event);
@@ -269,14 +269,14 @@ fn render_live_page(
 /// nothing changes. Ends when the last viewer leaves, the session ends or the server stops.
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
     // If the store cannot be opened, the next iteration tries again.
-    let mut store = Store::open_to_watch(project.path()).ok();
+    let mut store = Store::open_to_watch(&project.path).ok();
     let mut version = store_version(store.as_ref());
     let mut last_update = Instant::now();
     while has_viewers(project, id, hub) {
         let wait_result = store.as_ref().map(|store| store.wait_for_change(POLL_INTERVAL));
         if !matches!(wait_result, Some(Ok(()))) {
             std::thread::sleep(POLL_INTERVAL);
-            store = Store::open_to_watch(project.path()).ok();
+            store = Store::open_to_watch(&project.path).ok();
         }
         let current_version = store_version(store.as_ref());
         let is_due = (current_version != version && last_update.elapsed() >= MIN_UPDATE_INTERVAL)

@@ -7,8 +7,8 @@
 //! table in `routes.rs` lists all pages.
 //!
 //! A page with many cases shows its charts in parts, each on a separate page (`?charts=NUMBER`). The
-//! code for each page knows nothing of parts: [`ChartPart::split_query`] removes the key `charts`
-//! from the query before the page is built, and [`ChartPart::cut_from`] cuts the part from the
+//! code for each page knows nothing of parts: [`split_part_query`] removes the key `charts`
+//! from the query before the page is built, and [`cut_part`] cuts the part from the
 //! finished document.
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
@@ -347,69 +347,64 @@ fn shorten_column(document: &mut Document, key: &str) {
 /// Query key of the part number.
 const QUERY_KEY: &str = "charts";
 
-/// Requested part of a page. `None` stands for the whole page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChartPart(Option<usize>);
-
-impl ChartPart {
-    /// Splits a query into the requested part and the query without the key `charts`.
-    ///
-    /// # Errors
-    /// Fails if the part is not a number, or the format has no parts.
-    pub fn split_query(
-        query: &PageQuery,
-        format: PageFormat,
-    ) -> Result<(ChartPart, PageQuery), HttpError> {
-        let Some(number) = query.get_number(QUERY_KEY)? else {
-            return Ok((ChartPart(None), query.clone()));
-        };
-        if format != PageFormat::Page {
-            return Err(HttpError::bad_request(format!(
-                "'{QUERY_KEY}' selects a part of a page, but this format is not split"
-            ))
-            .with_hint(format!("omit {QUERY_KEY}={number} to get all charts")));
-        }
-        let number = usize::try_from(number).unwrap_or(0);
-        Ok((ChartPart(Some(number)), query.without_name(QUERY_KEY)))
+/// Splits a query into the number of the requested part, or `None` for the whole page, and the query
+/// without the key `charts`.
+///
+/// # Errors
+/// Fails if the part is not a number, or the format has no parts.
+pub fn split_part_query(
+    query: &PageQuery,
+    format: PageFormat,
+) -> Result<(Option<usize>, PageQuery), HttpError> {
+    let Some(number) = query.get_number(QUERY_KEY)? else {
+        return Ok((None, query.clone()));
+    };
+    if format != PageFormat::Page {
+        return Err(HttpError::bad_request(format!(
+            "'{QUERY_KEY}' selects a part of a page, but this format is not split"
+        ))
+        .with_hint(format!("omit {QUERY_KEY}={number} to get all charts")));
     }
+    Ok((Some(usize::try_from(number).unwrap_or(0)), query.without_name(QUERY_KEY)))
+}
 
-    /// Cuts the part from a page that was built for `query`.
-    ///
-    /// # Errors
-    /// Fails if the page has no such part.
-    pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, HttpError> {
-        let ChartPart(Some(number)) = self else {
-            return Ok(page);
-        };
-        let part_count = parts_of_charts(&page.document);
-        if part_count == 0 {
-            return Err(HttpError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
-                .with_hint("all charts are on the page itself"));
-        }
-        let Some(part) = part_of_charts(&page.document, number) else {
-            return Err(HttpError::not_found(format!("part {number} of the charts not found"))
-                .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")));
-        };
-        let neighbour = |number: usize| {
-            let title = part_of_charts(&page.document, number)?.title;
-            Some((part_link_prefix(query) + &number.to_string(), title))
-        };
-        let before = neighbour(number.wrapping_sub(1))
-            .map(|(href, title)| PageLink::new(href, format!("← {title}")));
-        let after =
-            neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
-        let mut crumbs = page.crumbs;
-        crumbs.push(PageLink::new(part_link_prefix(query) + &number.to_string(), part.title));
-        Ok(PageContent {
-            crumbs,
-            links: before.into_iter().chain(after).collect(),
-            sessions: page.sessions,
-            is_cacheable: page.is_cacheable,
-            max_age: page.max_age,
-            charts: ChartsLocation::From(part.first),
-            ..PageContent::from_document(part.document)
-        })
+/// Cuts a part from a page that was built for `query`.
+///
+/// # Errors
+/// Fails if the page has no such part.
+pub fn cut_part(
+    page: PageContent,
+    number: usize,
+    query: &PageQuery,
+) -> Result<PageContent, HttpError> {
+    let part_count = parts_of_charts(&page.document);
+    if part_count == 0 {
+        return Err(HttpError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
+            .with_hint("all charts are on the page itself"));
     }
+    let Some(part) = part_of_charts(&page.document, number) else {
+        return Err(HttpError::not_found(format!("part {number} of the charts not found"))
+            .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")));
+    };
+    let neighbour = |number: usize| {
+        let title = part_of_charts(&page.document, number)?.title;
+        Some((part_link_prefix(query) + &number.to_string(), title))
+    };
+    let before = neighbour(number.wrapping_sub(1))
+        .map(|(href, title)| PageLink::new(href, format!("← {title}")));
+    let after =
+        neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
+    let mut crumbs = page.crumbs;
+    crumbs.push(PageLink::new(part_link_prefix(query) + &number.to_string(), part.title));
+    Ok(PageContent {
+        crumbs,
+        links: before.into_iter().chain(after).collect(),
+        sessions: page.sessions,
+        is_cacheable: page.is_cacheable,
+        max_age: page.max_age,
+        charts: ChartsLocation::From(part.first),
+        ..PageContent::from_document(part.document)
+    })
 }
 
 /// Returns the query string of a part's address, without the part number.
@@ -673,15 +668,15 @@ mod tests {
     #[test]
     fn a_chart_part_is_a_number_and_accepted_for_pages_only() {
         let query = PageQuery::parse("base=%401&charts=3").unwrap();
-        let (wanted, rest) = ChartPart::split_query(&query, PageFormat::Page).unwrap();
-        assert_eq!(wanted, ChartPart(Some(3)));
+        let (wanted, rest) = split_part_query(&query, PageFormat::Page).unwrap();
+        assert_eq!(wanted, Some(3));
         assert_eq!(rest.to_query_string(), "?base=@1");
         assert_eq!(part_link_prefix(&rest), "?base=@1&charts=");
         assert_eq!(part_link_prefix(&PageQuery::default()), "?charts=");
         let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
-        assert_eq!(ChartPart::split_query(&query, json).unwrap_err().status, 400);
+        assert_eq!(split_part_query(&query, json).unwrap_err().status, 400);
         let query = PageQuery::parse("charts=all").unwrap();
-        let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
+        let refused = split_part_query(&query, PageFormat::Page).unwrap_err();
         assert_eq!(refused.status, 400);
     }
 }

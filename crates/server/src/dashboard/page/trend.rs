@@ -217,9 +217,7 @@ fn unknown_series(
         return Ok(HttpError::not_found("no series for this variant"));
     };
     let series = context.store.list_series()?;
-    let mut cases: Vec<&str> = series.iter().map(|series| &*series.key.case).collect();
-    cases.sort_unstable();
-    cases.dedup();
+    let cases: BTreeSet<&str> = series.iter().map(|series| &*series.key.case).collect();
     Ok(HttpError::not_found(format!("no points of '{case}' on this branch"))
         .with_nearest(nearest_links(case, cases, |case| context.trend_href(case))))
 }
