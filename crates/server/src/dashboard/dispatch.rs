@@ -13,7 +13,7 @@ use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts
 use crate::dashboard::api::sessions;
 use crate::dashboard::login::{self, identify_caller};
 use crate::dashboard::page::{
-    PageContent, PageContext, PageLayout, cut_part, error_page, page_response, redirect_to_page,
+    PageContent, PageLayout, cut_part, error_page, page_response, redirect_to_page,
     split_part_query,
 };
 use crate::dashboard::routes::{ROUTES, ResponseHandler, Route, RouteHandler, SESSION_TYPE};
@@ -22,7 +22,7 @@ use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
 use crate::http::{ClientInfo, HttpError, accepts};
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::{Method, Response, StatusCode};
 use axum::response::IntoResponse;
@@ -281,27 +281,6 @@ fn render_page(
         return Ok(page_response(StatusCode::OK, format, path, bytes));
     }
     let (part, query) = split_part_query(query, format)?;
-    let (page, json_lines) = project.with_reader(|store| {
-        let page = build_page(PageContext {
-            site: &context.site,
-            project,
-            caller: &context.caller,
-            store,
-            name: &context.name,
-            query: &query,
-            format,
-        })?;
-        let has_lines = format == PageFormat::JsonLines && page.redirect.is_none();
-        let json_lines = has_lines.then(|| session_lines(store, &page)).transpose()?;
-        Ok((page, json_lines))
-    })?;
-    if let Some(address) = &page.redirect {
-        return Ok(redirect_to_page(address, format));
-    }
-    let page = match part {
-        Some(number) => cut_part(page, number, &query)?,
-        None => page,
-    };
     let layout = PageLayout {
         site: &context.site,
         project,
@@ -310,11 +289,19 @@ fn render_page(
         path,
         query: &query,
     };
+    let page = layout.build_page(build_page, &context.name, format)?;
+    if let Some(address) = &page.redirect {
+        return Ok(redirect_to_page(address, format));
+    }
+    let page = match part {
+        Some(number) => cut_part(page, number, &query)?,
+        None => page,
+    };
     // Building the page may have counted the open changes.
     let key = cache_key();
-    let bytes = match json_lines {
-        Some(json_lines) => Bytes::from(json_lines),
-        None => layout.render_page(&page, format)?,
+    let bytes = match format {
+        PageFormat::JsonLines => project.with_reader(|store| session_lines(store, &page))?.into(),
+        _ => layout.render_page(&page, format)?,
     };
     if let (true, Some(version)) = (page.is_cacheable, version) {
         project.cache_page(&key, &bytes, version, page.max_age)?;

@@ -9,6 +9,7 @@ use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::{PageFormat, PageQuery, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
 use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
+use crate::dashboard::routes::PageHandler;
 use crate::dashboard::site::{HostedProject, RequestContext, SiteState, unix_ms};
 use crate::http::HttpError;
 use crate::http::events::{EventHub, ServerEvent};
@@ -231,26 +232,10 @@ fn render_live_page(
     id: &str,
 ) -> Result<Option<ServerEvent>, HttpError> {
     let (query, caller) = (PageQuery::default(), CallerIdentity::default());
-    let is_session = id != ALL_SESSIONS;
-    let page = project.with_reader(|store| {
-        let context = PageContext {
-            site,
-            project,
-            caller: &caller,
-            store,
-            name: id,
-            query: &query,
-            format: PageFormat::Page,
-        };
-        if is_session { session_live_page(context) } else { live_page(context) }
-    })?;
-    if page.redirect.is_some() {
-        return Ok(None);
-    }
-    let path = if is_session {
-        format!("/{}/sessions/{}/live", project.name, encode_segment(id))
+    let (build_page, path): (PageHandler, String) = if id == ALL_SESSIONS {
+        (live_page, format!("/{}/live", project.name))
     } else {
-        format!("/{}/live", project.name)
+        (session_live_page, format!("/{}/sessions/{}/live", project.name, encode_segment(id)))
     };
     let layout = PageLayout {
         site,
@@ -260,6 +245,10 @@ fn render_live_page(
         path: &path,
         query: &query,
     };
+    let page = layout.build_page(build_page, id, PageFormat::Page)?;
+    if page.redirect.is_some() {
+        return Ok(None);
+    }
     let html = layout.render_page(&page, PageFormat::Page)?;
     let data = json!({ "html": String::from_utf8_lossy(&html) });
     Ok(Some(ServerEvent::new("progress", data.to_string())))
@@ -270,7 +259,8 @@ fn render_live_page(
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
     // If the store cannot be opened, the next iteration tries again.
     let mut store = Store::open_to_watch(&project.path).ok();
-    let mut version = store_version(store.as_ref());
+    let data_version = |store: &Option<Store>| store.as_ref()?.data_version().ok();
+    let mut version = data_version(&store);
     let mut last_update = Instant::now();
     while has_viewers(project, id, hub) {
         let wait_result = store.as_ref().map(|store| store.wait_for_change(POLL_INTERVAL));
@@ -278,7 +268,7 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
             std::thread::sleep(POLL_INTERVAL);
             store = Store::open_to_watch(&project.path).ok();
         }
-        let current_version = store_version(store.as_ref());
+        let current_version = data_version(&store);
         let is_due = (current_version != version && last_update.elapsed() >= MIN_UPDATE_INTERVAL)
             || last_update.elapsed() >= IDLE_UPDATE_INTERVAL;
         if !is_due {
@@ -297,10 +287,6 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
             Err(_) => {}
         }
     }
-}
-
-fn store_version(store: Option<&Store>) -> Option<i64> {
-    store?.data_version().ok()
 }
 
 /// Whether there are still viewers. Removes a hub without viewers under the lock, so that the next

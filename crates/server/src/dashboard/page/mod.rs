@@ -15,6 +15,7 @@ use crate::dashboard::access::{CallerIdentity, RequiredPermission};
 use crate::dashboard::address::{
     FILE_FORMATS, FileFormat, PageFormat, PageQuery, encode_path, encode_segment,
 };
+use crate::dashboard::routes::PageHandler;
 use crate::dashboard::site::{HostedProject, RequestContext, SiteState};
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
@@ -447,6 +448,22 @@ pub struct PageLayout<'a> {
 }
 
 impl PageLayout<'_> {
+    /// Builds a page for this layout. `name` is the name in its path after the project.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read, or `build_page` fails.
+    pub fn build_page(
+        &self,
+        build_page: PageHandler,
+        name: &str,
+        format: PageFormat,
+    ) -> PageResult {
+        let PageLayout { site, project, caller, query, .. } = *self;
+        project.with_reader(|store| {
+            build_page(PageContext { site, project, caller, store, name, query, format })
+        })
+    }
+
     /// Renders a page with the layout, or its document alone in another format.
     ///
     /// # Errors
