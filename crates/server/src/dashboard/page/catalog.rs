@@ -53,10 +53,7 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
     }
     let sessions = context.page_href(&format!("sessions?benchmark={}", encode_segment(name)));
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("benchmarks", "benchmarks"),
-            PageLink::new(context.benchmark_href(name), name),
-        ],
+        crumbs: context.crumbs("benchmarks", context.benchmark_href(name), name),
         links: vec![
             PageLink::new(sessions, "all sessions"),
             PageLink::new(context.numbered_href(newest), format!("newest session @{newest}")),
@@ -191,10 +188,7 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
     let sessions_href = context.page_href(&format!("sessions?machine={}", machine.number));
     let own_href = context.page_href(&format!("machines/{}", machine.number));
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("machines", "machines"),
-            PageLink::new(own_href, machine.machine.title()),
-        ],
+        crumbs: context.crumbs("machines", own_href, machine.machine.title()),
         links: vec![
             PageLink::new(sessions_href, "all sessions"),
             context.page_link("calibration", "calibrations"),

@@ -109,10 +109,7 @@ fn comparison_page(context: PageContext<'_>, references: &[String]) -> PageResul
     sessions.dedup();
     Ok(PageContent {
         sort_link: Some(sort_link),
-        crumbs: vec![
-            context.page_link("compare", "compare"),
-            PageLink::new(own_href, references.join(" with ")),
-        ],
+        crumbs: context.crumbs("compare", own_href, references.join(" with ")),
         links: comparison_links(context, references),
         filters: Some(compare_form(context)),
         sessions,

@@ -123,10 +123,7 @@ fn progress_page(context: PageContext<'_>, overview: &SessionOverview) -> PageRe
     ));
     let own_href = context.session_href(&overview.id);
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("live", "live"),
-            PageLink::new(format!("{own_href}/live"), format!("@{}", overview.number)),
-        ],
+        crumbs: context.crumbs("live", format!("{own_href}/live"), format!("@{}", overview.number)),
         links: vec![PageLink::new(own_href.clone(), "report so far")],
         events: Some(format!("{own_href}/events")),
         progress: Some(state.page_progress()),

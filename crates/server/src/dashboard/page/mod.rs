@@ -131,6 +131,11 @@ impl PageContext<'_> {
         PageLink::new(self.page_href(path), label)
     }
 
+    /// Returns the breadcrumbs of a page that a list of the project leads to.
+    pub fn crumbs(&self, list: &str, href: String, label: impl Into<String>) -> Vec<PageLink> {
+        vec![self.page_link(list, list), PageLink::new(href, label)]
+    }
+
     /// Returns the address of a session by id.
     pub fn session_href(&self, id: &str) -> String {
         self.page_href(&format!("sessions/{}", encode_segment(id)))

@@ -50,10 +50,11 @@ pub fn revision_page(context: PageContext<'_>) -> PageResult {
     document.extend(origin.map(revision_facts));
     document.append_document(context.list_sessions(&sessions, None));
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("sessions", "sessions"),
-            PageLink::new(context.revision_href(&revision), format!("revision {name}")),
-        ],
+        crumbs: context.crumbs(
+            "sessions",
+            context.revision_href(&revision),
+            format!("revision {name}"),
+        ),
         links: revision_links(context, &revision, origin)?,
         choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),
@@ -139,10 +140,7 @@ pub fn branch_page(context: PageContext<'_>) -> PageResult {
         ));
     }
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("sessions", "sessions"),
-            PageLink::new(context.branch_href(name), format!("branch {name}")),
-        ],
+        crumbs: context.crumbs("sessions", context.branch_href(name), format!("branch {name}")),
         links,
         choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),

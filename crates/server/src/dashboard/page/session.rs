@@ -49,10 +49,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     let own_href = context.session_href(id);
     Ok(PageContent {
         sort_link: Some(sort_rows(context, &own_href, &mut document)?),
-        crumbs: vec![
-            context.page_link("sessions", "sessions"),
-            PageLink::new(own_href, format!("@{}", overview.number)),
-        ],
+        crumbs: context.crumbs("sessions", own_href, format!("@{}", overview.number)),
         links: session_links(context, &overview)?,
         sessions: vec![overview.number],
         is_cacheable: overview.state != SessionState::Running,

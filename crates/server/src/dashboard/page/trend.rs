@@ -294,7 +294,7 @@ impl<'a> CasePage<'a> {
         let own_href = context.page_href(&format!("trend{}", context.query.to_query_string()));
         let case = self.series.key.case.clone();
         Ok(PageContent {
-            crumbs: vec![context.page_link("trend", "trend"), PageLink::new(own_href, case)],
+            crumbs: context.crumbs("trend", own_href, case),
             links: self.list_links(!shown.series.is_empty()),
             filters: Some(self.switches()?),
             choice: Some(RowChoice {
