@@ -27,7 +27,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Maximum number of pages computed concurrently.
@@ -191,11 +191,6 @@ impl SiteState {
             response_counts: Default::default(),
             arrived: AtomicU64::new(0),
         })
-    }
-
-    /// Whether there is only one project.
-    pub fn has_one_project(&self) -> bool {
-        self.list_projects().is_ok_and(|projects| projects.len() == 1)
     }
 
     /// Whether any request for a page has been answered.
@@ -393,7 +388,7 @@ pub struct HostedProject {
     /// Histories that are being computed. Other requests for the same history wait for the result.
     running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
     /// Viewers of running sessions, keyed by stream.
-    hubs: Mutex<HashMap<String, EventHub>>,
+    pub(super) hubs: Mutex<HashMap<String, EventHub>>,
     pub(super) stopper: ServerStopper,
 }
 
@@ -723,11 +718,7 @@ impl HostedProject {
     }
 
     pub(super) fn count_viewers(&self) -> usize {
-        self.lock_hubs().values().map(EventHub::count_viewers).sum()
-    }
-
-    pub(super) fn lock_hubs(&self) -> MutexGuard<'_, HashMap<String, EventHub>> {
-        lock(&self.hubs)
+        lock(&self.hubs).values().map(EventHub::count_viewers).sum()
     }
 
     /// Returns the lock to hold while computing this history, so that concurrent requests do not
@@ -778,10 +769,7 @@ pub fn project_name(store: &Path) -> String {
             let folder = path.parent();
             let root =
                 folder.filter(|folder| folder.ends_with(".speedwell")).and_then(Path::parent);
-            let os_name = match root {
-                Some(root) => root.file_name(),
-                None => path.file_stem(),
-            };
+            let os_name = root.map_or_else(|| path.file_stem(), Path::file_name);
             os_name.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
         }
     };

@@ -57,11 +57,6 @@ pub(crate) struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// Whether a proxy is configured, but the plain-text request did not come from the proxy.
-    pub(crate) fn bypasses_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
-        proxy.is_some() && !self.tls && !self.is_from_proxy(proxy)
-    }
-
     pub(crate) fn is_from_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
         match proxy {
             None => false,

@@ -72,26 +72,22 @@ pub(crate) async fn serve_tcp(
 }
 
 /// Serves a connection without TLS.
-pub(crate) async fn serve_plain<S>(
+pub(crate) async fn serve_plain<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     socket: S,
     info: ConnectionInfo,
     shared: Arc<RequestPipeline>,
     permit: ConnectionPermit,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     serve_requests(LingeringSocket::new(socket, &shared.options.limits), info, shared, &permit)
         .await;
 }
 
-async fn serve_requests<S>(
+async fn serve_requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     socket: S,
     info: ConnectionInfo,
     shared: Arc<RequestPipeline>,
     permit: &ConnectionPermit,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let state = Arc::clone(&shared);
     let service = service_fn(move |request| {
         permit.mark_active();

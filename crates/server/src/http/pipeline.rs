@@ -89,7 +89,9 @@ impl RequestPipeline {
         if let Some(client) = &client {
             entry.address = client.address;
         }
-        let is_bypass = info.bypasses_proxy(self.options.proxy) && uri.path() != HEALTH_PATH;
+        let proxy = self.options.proxy;
+        let is_from_elsewhere = proxy.is_some() && !info.tls && !info.is_from_proxy(proxy);
+        let is_bypass = is_from_elsewhere && uri.path() != HEALTH_PATH;
         let request_headers = parts.headers.clone();
         let error_slot = BodyErrorSlot::default();
         let has_body = !body.is_end_stream();
@@ -159,7 +161,11 @@ impl RequestPipeline {
 
     async fn route_request(&self, request: Request<Body>) -> Response {
         if request.uri().path() == HEALTH_PATH {
-            return health_response(request.method());
+            return if request.method().is_safe() {
+                ([("cache-control", "no-store")], "ok\n").into_response()
+            } else {
+                StatusCode::METHOD_NOT_ALLOWED.into_response()
+            };
         }
         match catch_panic(self.router.call(request)).await {
             Some(Ok(response)) => response,
@@ -247,14 +253,6 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, HttpError> {
             Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
                 .with_hint("use gzip once, or no encoding"))
         }
-    }
-}
-
-fn health_response(method: &Method) -> Response {
-    if method.is_safe() {
-        ([("cache-control", "no-store")], "ok\n").into_response()
-    } else {
-        StatusCode::METHOD_NOT_ALLOWED.into_response()
     }
 }
 

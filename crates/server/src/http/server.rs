@@ -9,7 +9,6 @@ use crate::http::http_error::Error;
 use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
 use crate::http::options::{ServerOptions, ServerStopper};
 use crate::http::pipeline::RequestPipeline;
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -84,17 +83,13 @@ impl HttpServer {
     /// # Errors
     /// Fails if the sockets cannot be used.
     pub fn run(self) -> Result<(), Error> {
-        let HttpServer { listeners, runtime, shared, .. } = self;
+        let HttpServer { listeners, addresses, runtime, shared } = self;
         let limits = &shared.options.limits;
         let limiter = Arc::new(ConnectionLimiter::new(limits));
         let identity = shared.options.tls.as_ref();
         let acceptor = identity.map(|identity| TlsAcceptor::from(identity.config.clone()));
-        let mut paths = Vec::new();
         let result = runtime.block_on(async {
             for listener in listeners {
-                if let ListenSocket::Unix(_, path) = &listener {
-                    paths.push(path.clone());
-                }
                 let (shared, limiter) = (Arc::clone(&shared), Arc::clone(&limiter));
                 spawn_accept_loop(listener, shared, limiter, acceptor.clone())
                     .map_err(Error::Socket)?;
@@ -104,18 +99,14 @@ impl HttpServer {
             let _ = tokio::time::timeout(limits.stop_timeout, limiter.wait_until_empty()).await;
             Ok(())
         });
-        for path in paths {
-            // Ignore errors: the file may be gone, and the next server removes a remaining file.
-            let _ = std::fs::remove_file(path);
+        for address in addresses {
+            if let BoundAddress::Unix(path) = address {
+                // Ignore errors: the file may be gone, and the next server removes a remaining file.
+                let _ = std::fs::remove_file(path);
+            }
         }
         runtime.shutdown_background();
         result
-    }
-}
-
-impl fmt::Debug for HttpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addresses", &self.addresses).finish_non_exhaustive()
     }
 }
 

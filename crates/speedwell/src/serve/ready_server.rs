@@ -275,7 +275,7 @@ impl ListenPlan {
             None => AllowedHosts::local(),
         };
         let log = match (args.log, self.is_local) {
-            (Some(LogFormat::Off), _) | (None, true) => RequestLog::off(),
+            (Some(LogFormat::Off), _) | (None, true) => RequestLog::default(),
             (Some(LogFormat::Text), _) | (None, false) => RequestLog::stderr(),
             (Some(LogFormat::Json), _) => RequestLog::stderr().as_json(),
         };

@@ -11,8 +11,8 @@ use crate::dashboard::page::session::{check_runs, find_session};
 use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
 use crate::dashboard::routes::PageHandler;
 use crate::dashboard::site::{HostedProject, RequestContext, SiteState, unix_ms};
-use crate::http::HttpError;
 use crate::http::events::{EventHub, ServerEvent};
+use crate::http::{HttpError, lock};
 use axum::body::Body;
 use axum::http::Response;
 use axum::response::IntoResponse;
@@ -197,7 +197,7 @@ pub fn stream_updates(context: &RequestContext) -> Result<Response<Body>, HttpEr
         // A client that follows events cannot show a page.
         Err(error) => return Ok(HttpError::new(error.status, error.message).into_response()),
     };
-    let mut hubs = project.lock_hubs();
+    let mut hubs = lock(&project.hubs);
     let is_known = hubs.contains_key(id);
     let hub = hubs
         .entry(id.clone())
@@ -276,7 +276,7 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
         match render_live_page(site, project, id) {
             Ok(Some(event)) => hub.send_event(event),
             Ok(None) => {
-                project.lock_hubs().remove(id);
+                lock(&project.hubs).remove(id);
                 hub.send_event(over_event());
                 hub.end_streams();
                 return;
@@ -289,7 +289,7 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
 /// Whether there are still viewers. Removes a hub without viewers under the lock, so that the next
 /// viewer creates a new hub.
 fn has_viewers(project: &HostedProject, id: &str, hub: &EventHub) -> bool {
-    let mut hubs = project.lock_hubs();
+    let mut hubs = lock(&project.hubs);
     let is_watched = hub.count_viewers() > 0 && !project.stopper.is_stopped();
     if !is_watched {
         hubs.remove(id);

@@ -494,7 +494,8 @@ impl PageLayout<'_> {
         let is_overview = self.section == Some(OVERVIEW_SECTION);
         let shows_project = self.caller.can_read(project)
             && self.section != Some(SETTINGS_SECTION)
-            && (!is_overview || self.site.has_one_project());
+            && (!is_overview
+                || self.site.list_projects().is_ok_and(|projects| projects.len() == 1));
         let mut breadcrumbs = vec![PageLink::new("/", "projects")];
         if shows_project && !is_overview {
             breadcrumbs.push(PageLink::new(format!("/{project}/"), project));
