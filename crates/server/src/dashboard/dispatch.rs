@@ -8,10 +8,11 @@
 //! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
-use crate::dashboard::access::{CallerIdentity, RequiredPermission};
+use crate::dashboard::access::{
+    CallerIdentity, RequiredPermission, identify_caller, redirect_to_login,
+};
 use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts, nearest_links};
 use crate::dashboard::api::sessions;
-use crate::dashboard::login::{self, identify_caller};
 use crate::dashboard::page::{
     PageContent, PageLayout, cut_part, error_page, page_response, redirect_to_page,
     split_part_query,
@@ -213,7 +214,7 @@ fn show_page(
     };
     // Browsers accept HTML.
     if error.status == StatusCode::UNAUTHORIZED && accepts(&context.headers, "text/html") {
-        return login::redirect_to_login(&context.uri);
+        return redirect_to_login(&context.uri);
     }
     if error.status == StatusCode::NOT_FOUND
         && error.nearest.is_empty()

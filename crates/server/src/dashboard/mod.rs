@@ -10,7 +10,6 @@ mod access;
 mod address;
 mod api;
 mod dispatch;
-mod login;
 mod page;
 mod results;
 mod routes;

@@ -6,8 +6,8 @@
 
 use self::RouteHandler::{Page, Response};
 use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
+use crate::dashboard::access::{log_in, log_out, login_page};
 use crate::dashboard::api::{self, sessions};
-use crate::dashboard::login;
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
@@ -35,9 +35,9 @@ pub const ROUTES: &[Route] = &[
     // Routes for operators and for logins. The handlers check permissions themselves.
     get("/health/ready", Nothing, Response(api::check_ready)),
     get("/metrics", Read, Response(api::report_metrics)),
-    get("/login", Nothing, Response(login::login_page)),
-    post("/login", Nothing, Response(login::log_in)),
-    post("/logout", Nothing, Response(login::log_out)),
+    get("/login", Nothing, Response(login_page)),
+    post("/login", Nothing, Response(log_in)),
+    post("/logout", Nothing, Response(log_out)),
     // Pages of the server. The overview omits projects that the caller may not read.
     get("/", Nothing, Page(overview_page)).in_section(OVERVIEW_SECTION),
     get("/settings", Admin, Page(settings_page)).in_section(SETTINGS_SECTION),

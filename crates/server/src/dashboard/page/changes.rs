@@ -5,9 +5,8 @@
 
 use crate::clients::forge::RepositoryPages;
 use crate::dashboard::TrendQuery;
-use crate::dashboard::access::RequiredPermission;
+use crate::dashboard::access::{RequiredPermission, is_site_path};
 use crate::dashboard::address::{PageFormat, encode_segment};
-use crate::dashboard::login::is_site_path;
 use crate::dashboard::page::revision::repository_pages;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options, redirect_to,
