@@ -6,10 +6,9 @@
 //! the database changes. Start with [`RequestContext::find_project`] and
 //! [`HostedProject::with_reader`].
 
-use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
 use crate::dashboard::address::{PageQuery, nearest_links};
 use crate::dashboard::results::ResultCache;
-use crate::dashboard::{CommandLookups, TrendQuery};
+use crate::dashboard::{AccessRules, CallerIdentity, CommandLookups, SiteAccess, TrendQuery};
 use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::events::EventHub;

@@ -6,8 +6,7 @@
 //! [`ClientLimiter`] limits the expensive requests of each client, so that one client does not make
 //! all others wait.
 
-use crate::http::http_error::HttpError;
-use crate::http::lock;
+use crate::http::{HttpError, lock};
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

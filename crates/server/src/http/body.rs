@@ -12,9 +12,7 @@
 //! [`STEP_BYTES`] of input. Memory never holds more output than one step produces. The
 //! decompression layer of tower-http does not limit the ratio.
 
-use crate::http::FramePoll;
-use crate::http::http_error::HttpError;
-use crate::http::options::ServerLimits;
+use crate::http::{FramePoll, HttpError, ServerLimits};
 use axum::http::StatusCode;
 use flate2::write::MultiGzDecoder;
 use hyper::body::{Body, Bytes, Frame, SizeHint};

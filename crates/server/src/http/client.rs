@@ -9,7 +9,7 @@
 //! request must therefore name a literal address of this machine, `localhost`, or the server's
 //! public address. Neither axum nor tower-http checks this.
 
-use crate::http::http_error::Error;
+use crate::http::Error;
 use axum::http::header::{FORWARDED, HOST};
 use axum::http::uri::{Scheme, Uri};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};

@@ -16,10 +16,8 @@
 //! a connection counts towards.
 
 use crate::http::client::{ConnectionInfo, address_group};
-use crate::http::listen;
-use crate::http::lock;
-use crate::http::options::ServerLimits;
 use crate::http::pipeline::RequestPipeline;
+use crate::http::{ServerLimits, listen, lock};
 use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;

@@ -4,8 +4,7 @@
 //! that describes the current state, so one that reconnects misses nothing. A viewer that is more
 //! than 64 events behind is disconnected, so that it reconnects.
 
-use crate::http::options::ServerStopper;
-use crate::http::{FramePoll, lock};
+use crate::http::{FramePoll, ServerStopper, lock};
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};

@@ -1,6 +1,6 @@
 //! Opens the sockets of a server, and rejects addresses that others could reach without protection.
 
-use crate::http::http_error::Error;
+use crate::http::Error;
 use rustix::net::sockopt::set_tcp_user_timeout;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,

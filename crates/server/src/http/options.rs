@@ -3,12 +3,8 @@
 //! The defaults suit a server of pages and benchmark results. Other modules enforce the limits:
 //! `server`, `connection`, `pipeline` and `body`.
 
-use crate::http::client::{AllowedHosts, TrustedProxy};
 use crate::http::events::HubState;
-use crate::http::http_error::Error;
-use crate::http::listen::ListenAddress;
-use crate::http::lock;
-use crate::http::log::RequestLog;
+use crate::http::{AllowedHosts, Error, ListenAddress, RequestLog, TrustedProxy, lock};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};

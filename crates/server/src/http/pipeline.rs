@@ -13,11 +13,9 @@
 //! abuse. The CORS layer of tower-http does the opposite: it grants access to other sites.
 
 use crate::http::body::{BodyErrorSlot, GunzipBody, LimitedBody, body_too_large};
-use crate::http::client::{ClientInfo, ConnectionInfo, identify_client, single_value};
-use crate::http::compression;
-use crate::http::http_error::HttpError;
+use crate::http::client::{ConnectionInfo, identify_client, single_value};
 use crate::http::log::{LogEntry, LoggedBody};
-use crate::http::options::ServerOptions;
+use crate::http::{ClientInfo, HttpError, ServerOptions, compression};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;

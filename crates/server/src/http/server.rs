@@ -5,10 +5,9 @@
 
 use crate::http::client::ConnectionInfo;
 use crate::http::connection::{self, ConnectionLimiter};
-use crate::http::http_error::Error;
-use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
-use crate::http::options::{ServerOptions, ServerStopper};
+use crate::http::listen::{self, ListenSocket, ServerProtection, exposure_error};
 use crate::http::pipeline::RequestPipeline;
+use crate::http::{BoundAddress, Error, ServerOptions, ServerStopper};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;

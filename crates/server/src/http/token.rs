@@ -11,8 +11,7 @@
 //! a team behind one address.
 
 use crate::http::client::{address_group, single_value};
-use crate::http::http_error::{Error, HttpError};
-use crate::http::lock;
+use crate::http::{Error, HttpError, lock};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine;

@@ -8,11 +8,10 @@
 //! exit status), tokens, and the audit log; and the endpoints for operators: readiness and metrics.
 //! Points and audit log entries are limited. The response says whether there are more points.
 
-use crate::dashboard::CommandLookups;
-use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::page::session::{MAX_RUNS, count_runs};
 use crate::dashboard::page::{json_response, typed_response};
-use crate::dashboard::site::{RequestContext, SiteState};
+use crate::dashboard::site::RequestContext;
+use crate::dashboard::{CommandLookups, RequiredPermission, SiteState};
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};

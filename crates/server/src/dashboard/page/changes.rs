@@ -4,8 +4,7 @@
 //! changes of the default branch, and the failed sessions of jobs that run regularly.
 
 use crate::clients::forge::RepositoryPages;
-use crate::dashboard::TrendQuery;
-use crate::dashboard::access::{RequiredPermission, is_site_path};
+use crate::dashboard::access::is_site_path;
 use crate::dashboard::address::{PageFormat, encode_segment};
 use crate::dashboard::page::revision::repository_pages;
 use crate::dashboard::page::{
@@ -13,6 +12,7 @@ use crate::dashboard::page::{
     typed_response,
 };
 use crate::dashboard::site::{RequestContext, unix_ms};
+use crate::dashboard::{RequiredPermission, TrendQuery};
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};

@@ -5,12 +5,12 @@
 //! while there are viewers. Each update is rendered once for all viewers. Start at
 //! [`stream_updates`].
 
-use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::{PageFormat, PageQuery, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
 use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
 use crate::dashboard::routes::PageHandler;
-use crate::dashboard::site::{HostedProject, RequestContext, SiteState, unix_ms};
+use crate::dashboard::site::{HostedProject, RequestContext, unix_ms};
+use crate::dashboard::{CallerIdentity, SiteState};
 use crate::http::events::{EventHub, ServerEvent};
 use crate::http::{HttpError, lock};
 use axum::body::Body;

@@ -11,12 +11,12 @@
 //! from the query before the page is built, and [`cut_part`] cuts the part from the
 //! finished document.
 
-use crate::dashboard::access::{CallerIdentity, RequiredPermission};
 use crate::dashboard::address::{
     FILE_FORMATS, FileFormat, PageFormat, PageQuery, encode_path, encode_segment,
 };
 use crate::dashboard::routes::PageHandler;
-use crate::dashboard::site::{HostedProject, RequestContext, SiteState};
+use crate::dashboard::site::{HostedProject, RequestContext};
+use crate::dashboard::{CallerIdentity, RequiredPermission, SiteState};
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, StatusCode, header};

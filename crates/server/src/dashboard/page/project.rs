@@ -2,8 +2,6 @@
 //! running measurements, open changes, missing sessions and all series; and `/settings`, which
 //! shows projects, tokens, the audit log and the server version.
 
-use crate::dashboard::TrendQuery;
-use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::PageFormat;
 use crate::dashboard::page::changes::changes_table;
 use crate::dashboard::page::trend::link_series;
@@ -11,6 +9,7 @@ use crate::dashboard::page::{
     MAX_AGE, PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
 use crate::dashboard::site::{HostedProject, unix_ms};
+use crate::dashboard::{RequiredPermission, TrendQuery};
 use crate::http::HttpError;
 use speedwell_analysis::schedule::{find_silent_schedules, schedule_window_start};
 use speedwell_report::html::PageLink;
