@@ -15,9 +15,8 @@ use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::cookie::{LoginKey, LoginStore};
 use crate::http::token::{AccessToken, FailureLimiter, PresentedToken, SecretDigest, bearer_token};
 use crate::http::{ClientInfo, HttpError};
-use axum::body::Body;
-use axum::http::{Response, StatusCode, Uri, header};
-use axum::response::IntoResponse;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use speedwell_model::stored::{StoredToken, TokenScope};
 use speedwell_report::html::{FormField, PageForm};
 use speedwell_report::{Document, ReportBlock};
@@ -237,7 +236,7 @@ impl CallerIdentity {
 ///
 /// # Errors
 /// Never fails: the page shows errors.
-pub fn login_page(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn login_page(context: &RequestContext) -> Result<Response, HttpError> {
     let query = context.parse_query().unwrap_or_default();
     Ok(match query.get("key").map(|key| authenticate(context, key)) {
         None => login_form(context, &query, None),
@@ -250,7 +249,7 @@ pub fn login_page(context: &RequestContext) -> Result<Response<Body>, HttpError>
 ///
 /// # Errors
 /// Returns 400 if the form or the query is invalid.
-pub fn log_in(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn log_in(context: &RequestContext) -> Result<Response, HttpError> {
     let (form, query) = (context.parse_form()?, context.parse_query()?);
     Ok(match authenticate(context, form.get("token").unwrap_or_default()) {
         Ok(caller) => start_session(context, caller, target_path(&query)),
@@ -263,11 +262,7 @@ fn target_path(query: &PageQuery) -> &str {
     query.get("to").filter(|path| is_site_path(path)).unwrap_or("/")
 }
 
-fn login_form(
-    context: &RequestContext,
-    query: &PageQuery,
-    error: Option<&HttpError>,
-) -> Response<Body> {
+fn login_form(context: &RequestContext, query: &PageQuery, error: Option<&HttpError>) -> Response {
     let mut document = Document::new("login");
     document.push(ReportBlock::Headline("Log in".into()));
     if let Some(error) = error {
@@ -322,11 +317,7 @@ fn authenticate(context: &RequestContext, token_or_key: &str) -> Result<CallerId
 }
 
 /// Sets the login cookie and redirects.
-fn start_session(
-    context: &RequestContext,
-    caller: CallerIdentity,
-    target_path: &str,
-) -> Response<Body> {
+fn start_session(context: &RequestContext, caller: CallerIdentity, target_path: &str) -> Response {
     let caller = CallerIdentity { address: context.client.address, ..caller };
     context.site.record_action(&caller, None, "login", "", "done");
     let mut response = redirect_to(target_path);
@@ -341,7 +332,7 @@ fn start_session(
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub fn log_out(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn log_out(context: &RequestContext) -> Result<Response, HttpError> {
     if matches!(bearer_token(&context.headers), PresentedToken::None) {
         let caller = identify_caller(context)?;
         if caller.is_authenticated() {
@@ -357,7 +348,7 @@ pub fn log_out(context: &RequestContext) -> Result<Response<Body>, HttpError> {
 }
 
 /// Redirects to the login page. After the login, the browser returns to `uri`.
-pub fn redirect_to_login(uri: &Uri) -> Response<Body> {
+pub fn redirect_to_login(uri: &Uri) -> Response {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     redirect_to(&format!("/login?to={}", encode_segment(path)))
 }

@@ -24,8 +24,8 @@ use crate::http::{ClientInfo, HttpError, accepts};
 use axum::Router;
 use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{Extension, Request, State};
-use axum::http::{Method, Response, StatusCode};
-use axum::response::IntoResponse;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use speedwell_report::ReportFormat;
 use speedwell_store::Store;
 use std::collections::BTreeSet;
@@ -49,10 +49,10 @@ async fn handle(
     State(site): State<Arc<SiteState>>,
     Extension(client): Extension<ClientInfo>,
     request: Request,
-) -> Response<Body> {
+) -> Response {
     let (head, body) = request.into_parts();
     let request_headers = head.headers.clone();
-    let is_api = is_api_path(head.uri.path());
+    let is_api = head.uri.path().strip_prefix("/api/").is_some_and(|rest| !rest.is_empty());
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let is_form = head.method == Method::POST;
     let context = RequestContext::new(site.clone(), client, head);
@@ -85,11 +85,11 @@ fn method_error(message: &str) -> HttpError {
 }
 
 /// Renders an error for an anonymous caller.
-fn anonymous_error_page(context: &RequestContext, error: &HttpError) -> Response<Body> {
+fn anonymous_error_page(context: &RequestContext, error: &HttpError) -> Response {
     error_page(context, &CallerIdentity::default(), error, PageFormat::Page)
 }
 
-async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
+async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response, HttpError> {
     let (route, names) = find_endpoint(&context.method, context.uri.path())?;
     let mut names = names.into_iter();
     context.project = names.next();
@@ -139,7 +139,7 @@ async fn receive_session(
     Ok(context)
 }
 
-async fn get_page(mut context: RequestContext) -> Result<Response<Body>, HttpError> {
+async fn get_page(mut context: RequestContext) -> Result<Response, HttpError> {
     let address = PageAddress::parse(context.uri.path());
     context.project = address.as_ref().ok().and_then(PageAddress::project).map(str::to_owned);
     let project = context.project.as_ref().unwrap_or(&context.site.first.name);
@@ -150,7 +150,7 @@ async fn get_page(mut context: RequestContext) -> Result<Response<Body>, HttpErr
     run_work(context, &pool, is_heavy, move |context| show_page(context, pages)).await
 }
 
-async fn post_form(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
+async fn post_form(mut context: RequestContext, body: Body) -> Result<Response, HttpError> {
     let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
         let error = HttpError::bad_request("cannot read the form: expected at most 64 KiB");
         return Ok(anonymous_error_page(&context, &error));
@@ -202,10 +202,7 @@ async fn run_work<T: Send + 'static>(
 
 /// Answers a GET request. `pages` are the pages that match its address. Shows an error as a page
 /// in the format of the address.
-fn show_page(
-    mut context: RequestContext,
-    pages: Result<Vec<FoundPage>, HttpError>,
-) -> Response<Body> {
+fn show_page(mut context: RequestContext, pages: Result<Vec<FoundPage>, HttpError>) -> Response {
     let mut format = PageFormat::Page;
     let mut error = match route_page(&mut context, pages, &mut format) {
         Ok(response) => return response,
@@ -231,7 +228,7 @@ fn route_page(
     context: &mut RequestContext,
     pages: Result<Vec<FoundPage>, HttpError>,
     last_format: &mut PageFormat,
-) -> Result<Response<Body>, HttpError> {
+) -> Result<Response, HttpError> {
     if let Some(handler) = find_fixed("GET", context.uri.path()) {
         return handler(context);
     }
@@ -267,7 +264,7 @@ fn render_page(
     route: &Route,
     format: PageFormat,
     query: &PageQuery,
-) -> Result<Response<Body>, HttpError> {
+) -> Result<Response, HttpError> {
     let RouteHandler::Page(build_page) = route.handler else {
         return Err(HttpError::not_found("this address has no other formats"));
     };
@@ -323,7 +320,7 @@ fn session_lines(store: &Store, page: &PageContent) -> Result<Vec<u8>, HttpError
 }
 
 /// Runs the handler of a form.
-fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
+fn apply_form(context: &mut RequestContext) -> Result<Response, HttpError> {
     // A form that cannot be read is rejected first, whichever page it was sent to.
     context.parse_form()?;
     if let Some(handler) = find_fixed("POST", context.uri.path()) {
@@ -338,11 +335,6 @@ fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError>
         Some(handler) => handler(context),
         None => Err(method_error("this page does not accept forms")),
     }
-}
-
-/// Whether a path belongs to the API.
-fn is_api_path(path: &str) -> bool {
-    path.strip_prefix("/api/").is_some_and(|rest| !rest.is_empty())
 }
 
 /// Finds the endpoint of a request to the API, and the names in its path.

@@ -23,7 +23,6 @@ use crate::dashboard::page::{
 };
 use crate::dashboard::site::RequestContext;
 use crate::http::HttpError;
-use axum::body::Body;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -201,7 +200,7 @@ pub struct Route {
 }
 
 /// Returns a response.
-pub type ResponseHandler = fn(&RequestContext) -> Result<axum::http::Response<Body>, HttpError>;
+pub type ResponseHandler = fn(&RequestContext) -> Result<axum::response::Response, HttpError>;
 
 /// Builds a page.
 pub type PageHandler = fn(PageContext<'_>) -> PageResult;

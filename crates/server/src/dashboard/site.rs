@@ -170,10 +170,11 @@ impl SiteState {
     ) -> anyhow::Result<SiteState> {
         let first = HostedProject::new(&project_name(path), path, lookups, stopper);
         let mut assets = AssetTable::default();
+        let script_type = "text/javascript; charset=utf-8";
         let asset_paths = AssetPaths {
-            style: assets.add_file("page.css", SERVED_STYLE.as_bytes()),
-            early_script: assets.add_file("early.js", EARLY_SCRIPT.as_bytes()),
-            script: assets.add_file("page.js", SERVED_SCRIPT.as_bytes()),
+            style: assets.add_file("page.css", "text/css; charset=utf-8", SERVED_STYLE.as_bytes()),
+            early_script: assets.add_file("early.js", script_type, EARLY_SCRIPT.as_bytes()),
+            script: assets.add_file("page.js", script_type, SERVED_SCRIPT.as_bytes()),
         };
         Ok(SiteState {
             first: Arc::new(first),

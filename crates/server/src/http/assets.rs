@@ -32,21 +32,21 @@ use std::sync::Arc;
 /// use speedwell_server::http::assets::AssetTable;
 ///
 /// let mut assets = AssetTable::default();
-/// let path = assets.add_file("style.css", b"body { margin: 0 }");
+/// let path = assets.add_file("style.css", "text/css", b"body { margin: 0 }");
 /// assert!(path.starts_with("/static/style."));
 /// let router: axum::Router = assets.router();
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct AssetTable {
-    /// Maps request paths to content types and contents.
+    /// Maps request paths to media types and contents.
     files: HashMap<String, (&'static str, Bytes)>,
 }
 
 impl AssetTable {
     /// Adds a file. Returns the path under which it is served, for links in pages.
-    pub fn add_file(&mut self, name: &str, bytes: &'static [u8]) -> String {
+    pub fn add_file(&mut self, name: &str, mime: &'static str, bytes: &'static [u8]) -> String {
         let path = format!("/static/{}", hashed_name(name, bytes));
-        self.files.insert(path.clone(), (content_type(name), Bytes::from_static(bytes)));
+        self.files.insert(path.clone(), (mime, Bytes::from_static(bytes)));
         path
     }
 
@@ -58,11 +58,11 @@ impl AssetTable {
     }
 
     fn serve_file(&self, uri: &Uri) -> Response {
-        let Some((content_type, bytes)) = self.files.get(uri.path()) else {
+        let Some((mime, bytes)) = self.files.get(uri.path()) else {
             return StatusCode::NOT_FOUND.into_response();
         };
         let headers = [
-            (CONTENT_TYPE, *content_type),
+            (CONTENT_TYPE, *mime),
             (CACHE_CONTROL, "public, max-age=31536000, immutable"),
             (ACCEPT_RANGES, "none"),
         ];
@@ -77,14 +77,6 @@ fn hashed_name(name: &str, bytes: &[u8]) -> String {
     match name.rsplit_once('.') {
         Some((stem, extension)) => format!("{stem}.{hex}.{extension}"),
         None => format!("{name}.{hex}"),
-    }
-}
-
-fn content_type(name: &str) -> &'static str {
-    match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("css") => "text/css; charset=utf-8",
-        Some("js") => "text/javascript; charset=utf-8",
-        _ => "application/octet-stream",
     }
 }
 
@@ -157,7 +149,8 @@ mod tests {
 
     #[test]
     fn asset_names_change_with_their_content() {
-        let path = |content| AssetTable::default().add_file("a.b.css", content);
+        let path =
+            |content: &'static [u8]| AssetTable::default().add_file("a.b.css", "text/css", content);
         assert_ne!(path(b"one"), path(b"two"));
         assert_eq!(path(b"one"), path(b"one"));
         assert_eq!(path(b""), "/static/a.b.e3b0c44298fc1c14.css");

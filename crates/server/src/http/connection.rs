@@ -88,7 +88,8 @@ async fn serve_requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) {
     let state = Arc::clone(&shared);
     let service = service_fn(move |request| {
-        permit.mark_active();
+        // A request protects the slot from eviction.
+        lock(&permit.limiter.state).silent.remove(&permit.number);
         let shared = Arc::clone(&state);
         async move { Ok::<_, Infallible>(answer_request(&shared, &info, request, permit).await) }
     });
@@ -391,11 +392,6 @@ impl LimiterState {
 }
 
 impl ConnectionPermit {
-    /// Records that the client has sent a request, which protects the slot from eviction.
-    fn mark_active(&self) {
-        lock(&self.limiter.state).silent.remove(&self.number);
-    }
-
     /// Whether the connection counts towards the general quota. If the connection counts towards
     /// the login quota but the general quota has room again, it counts towards the general quota
     /// from now on.

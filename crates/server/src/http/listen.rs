@@ -117,10 +117,9 @@ fn bind_tcp(address: SocketAddr) -> std::io::Result<ListenSocket> {
 }
 
 fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
-    let attempts =
-        if first == 0 { PORT_ATTEMPTS } else { usize::from(last.saturating_sub(first)) + 1 };
-    for (_, step) in (0..attempts).zip(0..=u16::MAX) {
-        let port = if first == 0 { 0 } else { first + step };
+    let ports =
+        if first == 0 { vec![0; PORT_ATTEMPTS] } else { (first..=last.max(first)).collect() };
+    for port in ports {
         let ipv4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         let listener = match TcpListener::bind(ipv4) {
             Ok(listener) => listener,

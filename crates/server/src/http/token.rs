@@ -246,9 +246,8 @@ impl FailureLimiter {
         let Some(times) = by_address.get(&address_key(address)) else {
             return Ok(());
         };
-        let recent =
-            times.iter().filter(|time| now.saturating_duration_since(**time) < FAILURE_WINDOW);
-        let recent: Vec<&Instant> = recent.collect();
+        let is_recent = |time: &&Instant| now.saturating_duration_since(**time) < FAILURE_WINDOW;
+        let recent: Vec<&Instant> = times.iter().filter(is_recent).collect();
         match recent.first() {
             Some(first) if recent.len() >= MAX_FAILURES => {
                 let remaining = FAILURE_WINDOW - now.saturating_duration_since(**first);

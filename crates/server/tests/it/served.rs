@@ -73,7 +73,7 @@ impl TestServer {
         let hub =
             EventHub::default().end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
         let mut assets = AssetTable::default();
-        let style = assets.add_file("style.css", STYLE);
+        let style = assets.add_file("style.css", "text/css; charset=utf-8", STYLE);
         let router = test_router(&seen, &hub).merge(assets.router());
         let counting = Arc::clone(&seen);
         let router =

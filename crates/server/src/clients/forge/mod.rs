@@ -78,7 +78,7 @@ impl ForgeClient {
         let status = update.status.as_ref().map(|status| match &comment {
             // The comment reveals a newer result even if the forge does not let us read statuses.
             Some(Ok(CommentOutcome::Outdated { newer, .. }))
-                if newer.is_about(&status.revision) =>
+                if newer.revision == sanitize_text(&status.revision) =>
             {
                 Ok(StatusOutcome::Outdated)
             }
@@ -153,7 +153,8 @@ impl ForgeClient {
         order: RevisionOrder<'_>,
     ) -> Result<CommentOutcome, Error> {
         let user = self.query_user_name();
-        let body = text.full_body(self.max_comment_chars());
+        let max_chars = if self.is_gitlab() { 1_000_000 } else { 65_536 };
+        let body = text.full_body(max_chars);
         let comments = self.own_comments(&text.first_line(), user.as_deref())?;
         if !comments.is_empty() {
             return self.update_comments(&comments, text, &body, order);
@@ -272,11 +273,6 @@ impl ForgeClient {
             format!("{}/issues/comments/{id}", self.repository_path())
         }
     }
-
-    /// Returns the maximum number of characters in a comment.
-    fn max_comment_chars(&self) -> usize {
-        if self.is_gitlab() { 1_000_000 } else { 65_536 }
-    }
 }
 
 const WRITE_COMMENT: &str = "write a comment";
@@ -313,10 +309,6 @@ impl ResultStamp {
         let fields = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
         let (revision, time) = fields.split_once(" at ")?;
         Some(ResultStamp { revision: revision.to_owned(), at_unix_ms: time.parse().ok()? })
-    }
-
-    fn is_about(&self, revision: &str) -> bool {
-        sanitize_text(revision) == self.revision
     }
 
     fn is_older_than(&self, other: &ResultStamp, order: RevisionOrder<'_>) -> bool {

@@ -13,9 +13,8 @@ use crate::dashboard::page::{json_response, typed_response};
 use crate::dashboard::site::RequestContext;
 use crate::dashboard::{CommandLookups, RequiredPermission, SiteState};
 use crate::http::HttpError;
-use axum::body::Body;
-use axum::http::{Response, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use speedwell_store::{Store, StoredPoint};
 use std::fmt::Write as _;
@@ -23,8 +22,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub mod sessions;
-
-type DataResult = Result<Response<Body>, HttpError>;
 
 /// Default number of points in a response.
 const DEFAULT_POINTS: usize = 1_000;
@@ -38,7 +35,7 @@ const MAX_AUDIT_ENTRIES: usize = 200;
 const GATE_OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
 
 /// Returns all series of the project.
-pub fn list_series(context: &RequestContext) -> DataResult {
+pub fn list_series(context: &RequestContext) -> Result<Response, HttpError> {
     context.parse_query()?.check_names(&[])?;
     let project = context.find_project()?;
     let series = project.with_reader(|store| Ok(store.list_series()?))?;
@@ -59,7 +56,7 @@ pub fn list_series(context: &RequestContext) -> DataResult {
 }
 
 /// Returns the newest points of a series.
-pub fn list_points(context: &RequestContext) -> DataResult {
+pub fn list_points(context: &RequestContext) -> Result<Response, HttpError> {
     let query = context.parse_query()?;
     query.check_names(&["series", "most"])?;
     let Some(series) = query.get_number("series")? else {
@@ -105,7 +102,7 @@ fn point_json(stored: &StoredPoint) -> Value {
 }
 
 /// Returns the exit status of `speedwell compare --fail-on` for the sessions, and the reason.
-pub fn evaluate_gate(context: &RequestContext) -> DataResult {
+pub fn evaluate_gate(context: &RequestContext) -> Result<Response, HttpError> {
     let query = context.parse_query()?;
     query.check_names(&[&["base", "with"][..], &GATE_OPTIONS].concat())?;
     let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
@@ -149,14 +146,14 @@ fn check_size(
 }
 
 /// Lists the tokens, without secrets.
-pub fn list_tokens(context: &RequestContext) -> DataResult {
+pub fn list_tokens(context: &RequestContext) -> Result<Response, HttpError> {
     context.parse_query()?.check_names(&[])?;
     let tokens = context.site.first.with_reader(|store| Ok(store.list_tokens()?))?;
     Ok(json_response(StatusCode::OK, &json!({"tokens": tokens})))
 }
 
 /// Returns the newest entries of the audit log.
-pub fn list_audit_entries(context: &RequestContext) -> DataResult {
+pub fn list_audit_entries(context: &RequestContext) -> Result<Response, HttpError> {
     context.parse_query()?.check_names(&[])?;
     let entries = context
         .site
@@ -172,7 +169,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Never fails: the response says what is wrong.
-pub fn check_ready(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn check_ready(context: &RequestContext) -> Result<Response, HttpError> {
     let started = Instant::now();
     let version = context.site.first.with_reader(|store| Ok(store.data_version()?));
     Ok(match version {
@@ -191,7 +188,7 @@ pub fn check_ready(context: &RequestContext) -> Result<Response<Body>, HttpError
 ///
 /// # Errors
 /// Never fails: the response says what is wrong, in plain text.
-pub fn report_metrics(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn report_metrics(context: &RequestContext) -> Result<Response, HttpError> {
     let site = &context.site;
     let metrics = context
         .caller
@@ -253,7 +250,7 @@ fn resident_bytes() -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-fn text_response(status: StatusCode, text: String) -> Response<Body> {
+fn text_response(status: StatusCode, text: String) -> Response {
     let mime = "text/plain; version=0.0.4; charset=utf-8";
     let response = typed_response(status, mime, text.trim_end().to_owned() + "\n");
     ([(header::CACHE_CONTROL, "no-store")], response).into_response()

@@ -14,8 +14,8 @@ use crate::dashboard::page::{
 use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::dashboard::{RequiredPermission, TrendQuery};
 use crate::http::HttpError;
-use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
+use axum::response::Response;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note, short_revision};
@@ -72,7 +72,7 @@ fn requested_list(context: PageContext<'_>) -> Result<ChangeList, HttpError> {
 ///
 /// # Errors
 /// Fails if the caller lacks the permission, the form is invalid, or there is no such change.
-pub fn triage_change(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn triage_change(context: &RequestContext) -> Result<Response, HttpError> {
     let form = context.parse_form()?;
     form.check_names(&["change", "triage", "note", "to"])?;
     let triage_name = form.get("triage").unwrap_or_default();
@@ -236,7 +236,7 @@ const MAX_SESSIONS: usize = 200;
 ///
 /// # Errors
 /// Fails if the query is not empty, or the store cannot be read.
-pub fn project_feed(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn project_feed(context: &RequestContext) -> Result<Response, HttpError> {
     let project = context.find_project()?;
     context.parse_query()?.check_names(&[])?;
     let base = format!("{}/{}", context.client.origin, project.name);

@@ -13,9 +13,7 @@ use crate::dashboard::site::{HostedProject, RequestContext, unix_ms};
 use crate::dashboard::{CallerIdentity, SiteState};
 use crate::http::events::{EventHub, ServerEvent};
 use crate::http::{HttpError, lock};
-use axum::body::Body;
-use axum::http::Response;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use speedwell_analysis as analysis;
 use speedwell_model::stored::SessionOverview;
@@ -184,7 +182,7 @@ const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 const ALL_SESSIONS: &str = "any";
 
 /// Streams the events of one session or of all running sessions.
-pub fn stream_updates(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn stream_updates(context: &RequestContext) -> Result<Response, HttpError> {
     let (site, id, project) = (&context.site, &context.name, context.find_project()?);
     let first_event = match render_live_page(site, &project, id) {
         Ok(Some(event)) => event,

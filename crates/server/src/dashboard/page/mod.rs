@@ -19,8 +19,8 @@ use crate::dashboard::site::{HostedProject, RequestContext};
 use crate::dashboard::{CallerIdentity, RequiredPermission, SiteState};
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Response, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{
@@ -476,7 +476,11 @@ impl PageLayout<'_> {
     pub fn render_page(&self, page: &PageContent, format: PageFormat) -> Result<Bytes, HttpError> {
         let in_memory = |error: std::io::Error| HttpError::from(anyhow::Error::from(error));
         if format == PageFormat::Picture {
-            return draw_picture(&page.document);
+            let chart = page.document.charts().next().ok_or_else(|| {
+                HttpError::not_found("this page has no chart")
+                    .with_hint("a trend of a case has one")
+            })?;
+            return Ok(Bytes::from(chart.picture.svg(chart.picture.natural_size())));
         }
         let PageFormat::Document(kind) = format else {
             let frame = self.build_frame(page);
@@ -581,22 +585,9 @@ impl PageLayout<'_> {
     }
 }
 
-/// Draws the first chart of a page as a file of its own.
-fn draw_picture(document: &Document) -> Result<Bytes, HttpError> {
-    let chart = document.charts().next().ok_or_else(|| {
-        HttpError::not_found("this page has no chart").with_hint("a trend of a case has one")
-    })?;
-    Ok(Bytes::from(chart.picture.svg(chart.picture.natural_size())))
-}
-
 /// Builds the response with a rendered page. `path` is the path of the page's URL; its last part
 /// names the file if the page is downloaded.
-pub fn page_response(
-    status: StatusCode,
-    format: PageFormat,
-    path: &str,
-    bytes: Bytes,
-) -> Response<Body> {
+pub fn page_response(status: StatusCode, format: PageFormat, path: &str, bytes: Bytes) -> Response {
     let mime = format.as_file().map_or("text/html; charset=utf-8", |file| file.mime);
     // The server's content security policy forbids the inline style and script of a standalone
     // file. The file is therefore downloaded instead of shown, as is a picture.
@@ -611,7 +602,7 @@ pub fn page_response(
 }
 
 /// Redirects to another page, keeping the format.
-pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
+pub fn redirect_to_page(path: &str, format: PageFormat) -> Response {
     let address = match (format.as_file(), path.split_once('?')) {
         (None, _) => path.to_owned(),
         (Some(file), None) => format!("{path}.{}", file.extension),
@@ -621,18 +612,18 @@ pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
 }
 
 /// Redirects after an action. Browsers do not cache the redirect.
-pub fn redirect_to(path: &str) -> Response<Body> {
+pub fn redirect_to(path: &str) -> Response {
     let headers = [(header::LOCATION, path), (header::CACHE_CONTROL, "no-store")];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
 /// Builds a response of this media type.
-pub fn typed_response(status: StatusCode, mime: &str, body: impl Into<Body>) -> Response<Body> {
+pub fn typed_response(status: StatusCode, mime: &str, body: impl Into<Body>) -> Response {
     (status, [(header::CONTENT_TYPE, mime)], body.into()).into_response()
 }
 
 /// Builds a JSON response.
-pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
+pub fn json_response(status: StatusCode, body: &Value) -> Response {
     typed_response(status, "application/json", body.to_string() + "\n")
 }
 
@@ -642,7 +633,7 @@ pub fn error_page(
     caller: &CallerIdentity,
     error: &HttpError,
     format: PageFormat,
-) -> Response<Body> {
+) -> Response {
     let page =
         PageContent { status: error.status, ..PageContent::from_document(error_document(error)) };
     let format = match format {
