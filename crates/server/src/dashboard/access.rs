@@ -124,15 +124,6 @@ pub(super) enum PublicAccess {
 }
 
 impl CallerIdentity {
-    /// Creates a caller that used the startup key.
-    pub(super) fn with_key() -> CallerIdentity {
-        CallerIdentity {
-            name: "start key".into(),
-            scopes: vec![TokenScope::Admin],
-            ..CallerIdentity::default()
-        }
-    }
-
     /// Creates a caller that sent a token, or logged in with one.
     pub(super) fn with_token(token: StoredToken) -> CallerIdentity {
         CallerIdentity {
@@ -311,7 +302,11 @@ fn authenticate(context: &RequestContext, token_or_key: &str) -> Result<CallerId
         return caller_by_token(context, &token);
     }
     if access.key.as_ref().is_some_and(|key| key.redeem(token_or_key)) {
-        return Ok(CallerIdentity::with_key());
+        return Ok(CallerIdentity {
+            name: "start key".into(),
+            scopes: vec![TokenScope::Admin],
+            ..CallerIdentity::default()
+        });
     }
     Err(failed_login_error(context, None))
 }

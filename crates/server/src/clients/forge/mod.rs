@@ -219,9 +219,8 @@ impl ForgeClient {
     }
 
     fn write_comment(&self, method: Method, path: &str, body: &str) -> Result<Value, Error> {
-        let (response, _) =
-            self.send_request(WRITE_COMMENT, method, path, Some(&json!({ "body": body })))?;
-        Ok(response)
+        let body = json!({ "body": body });
+        Ok(self.send_request(WRITE_COMMENT, method, path, Some(&body))?.0)
     }
 
     /// Returns our comments that begin with `first_line`, oldest first.
@@ -244,8 +243,7 @@ impl ForgeClient {
 
     /// Returns the name of the token's user. On GitHub, a job's token may not query the name.
     fn query_user_name(&self) -> Option<String> {
-        let (response, _) =
-            self.send_request("query the user name", Method::GET, "/user", None).ok()?;
+        let response = self.send_request("query the user name", Method::GET, "/user", None).ok()?.0;
         let name = response["login"].as_str().or_else(|| response["username"].as_str());
         name.map(str::to_owned)
     }

@@ -155,10 +155,8 @@ pub fn list_tokens(context: &RequestContext) -> Result<Response, HttpError> {
 /// Returns the newest entries of the audit log.
 pub fn list_audit_entries(context: &RequestContext) -> Result<Response, HttpError> {
     context.parse_query()?.check_names(&[])?;
-    let entries = context
-        .site
-        .first
-        .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
+    let first = &context.site.first;
+    let entries = first.with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
     Ok(json_response(StatusCode::OK, &json!({"audit": entries})))
 }
 

@@ -77,6 +77,8 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
     });
     document.push_notes(problem.iter().map(|message| format!("No history: {message}.")));
     link_tables(&mut document, context);
+    let branch_link =
+        |branch: &str| PageLink::new(context.branch_href(branch), format!("branch {branch}"));
     // The form filters the list of series.
     let [branches, _] = context.store.branches_and_tags()?;
     let fields = vec![
@@ -84,7 +86,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         context.query_field("branch", "", named_options("default", branches)),
     ];
     Ok(PageContent {
-        links: branch_links(context),
+        links: context.query.get("branch").map(branch_link).into_iter().collect(),
         filters: Some(context.filter_form("", fields)),
         is_cacheable: problem.is_none(),
         max_age: Some(if running.is_empty() { MAX_AGE } else { MAX_AGE_RUNNING }),
@@ -157,13 +159,6 @@ fn link_tables(document: &mut Document, context: PageContext<'_>) {
             }
         }
     });
-}
-
-/// Links to the pages of the shown branch, unless it is the default branch.
-fn branch_links(context: PageContext<'_>) -> Vec<PageLink> {
-    let branch = context.query.get("branch");
-    let link = |branch| PageLink::new(context.branch_href(branch), format!("branch {branch}"));
-    branch.map(link).into_iter().collect()
 }
 
 const DAY_MS: i64 = 86_400_000;
