@@ -207,7 +207,7 @@ const fn file(
 
 impl PageFormat {
     /// Returns the format as a file; `None` for a page with its layout.
-    pub fn as_file(self) -> Option<&'static FileFormat> {
+    pub fn file_format(self) -> Option<&'static FileFormat> {
         FILE_FORMATS.iter().find(|file| file.format == self)
     }
 }

@@ -588,7 +588,7 @@ impl PageLayout<'_> {
 /// Builds the response with a rendered page. `path` is the path of the page's URL; its last part
 /// names the file if the page is downloaded.
 pub fn page_response(status: StatusCode, format: PageFormat, path: &str, bytes: Bytes) -> Response {
-    let mime = format.as_file().map_or("text/html; charset=utf-8", |file| file.mime);
+    let mime = format.file_format().map_or("text/html; charset=utf-8", |file| file.mime);
     // The server's content security policy forbids the inline style and script of a standalone
     // file. The file is therefore downloaded instead of shown, as is a picture.
     let is_file = matches!(format, PageFormat::Document(ReportFormat::Html) | PageFormat::Picture);
@@ -603,7 +603,7 @@ pub fn page_response(status: StatusCode, format: PageFormat, path: &str, bytes: 
 
 /// Redirects to another page, keeping the format.
 pub fn redirect_to_page(path: &str, format: PageFormat) -> Response {
-    let address = match (format.as_file(), path.split_once('?')) {
+    let address = match (format.file_format(), path.split_once('?')) {
         (None, _) => path.to_owned(),
         (Some(file), None) => format!("{path}.{}", file.extension),
         (Some(file), Some((path, query))) => format!("{path}.{}?{query}", file.extension),
