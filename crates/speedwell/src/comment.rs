@@ -243,7 +243,7 @@ fn post_update(
             CommentOutcome::Unchanged(id) => {
                 format!("comment {id} on {pull_request} is already up to date")
             }
-            CommentOutcome::Outdated(id) => {
+            CommentOutcome::Outdated { id, .. } => {
                 format!("kept comment {id} on {pull_request}: it shows a newer result")
             }
         });

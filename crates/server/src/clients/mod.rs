@@ -7,10 +7,12 @@ pub mod push;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use ureq::Agent;
+use std::time::Duration;
 use ureq::config::ConfigBuilder;
+use ureq::http::{Response, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
+use ureq::{Agent, Body};
 
 /// A secret that is never printed.
 #[derive(Clone)]
@@ -52,6 +54,23 @@ fn agent_config(authorities: Vec<Certificate<'static>>) -> ConfigBuilder<AgentSc
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent("speedwell")
+}
+
+/// Whether the status is that of a failure that may not last.
+fn is_temporary(status: StatusCode) -> bool {
+    [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
+        || status.is_server_error()
+}
+
+/// Returns how long the server asks to wait before a retry.
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    let seconds = response.headers().get("retry-after")?.to_str().ok()?;
+    seconds.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// Reads the body of a response of at most `limit` bytes.
+fn read_text(response: &mut Response<Body>, limit: u64) -> Result<String, ureq::Error> {
+    response.body_mut().with_config().limit(limit).read_to_string()
 }
 
 /// Whether a host, with or without a port, is a loopback address.

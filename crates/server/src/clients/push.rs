@@ -22,7 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::clients::{SecretToken, agent_config, is_this_machine, truncate_text};
+use crate::clients::{
+    SecretToken, agent_config, is_temporary, is_this_machine, read_text, retry_after, truncate_text,
+};
 use serde_json::Value;
 use std::fmt;
 use std::fs::File;
@@ -258,12 +260,9 @@ fn explain_connect_error(message: &str) -> String {
 
 fn interpret_response(mut response: Response<Body>) -> Result<UploadOutcome, UploadError> {
     let status = response.status();
-    let retry_after = (response.headers().get("retry-after"))
-        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let text =
-        response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string().map_err(
-            |error| UploadError::retryable(format!("the response ended early: {error}")),
-        )?;
+    let retry_after = retry_after(&response);
+    let text = read_text(&mut response, MAX_RESPONSE_BYTES)
+        .map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
         // A successful response without `state` comes from an intermediary, such as a proxy.
@@ -279,14 +278,8 @@ fn interpret_response(mut response: Response<Body>) -> Result<UploadOutcome, Upl
         return Err(UploadError::retryable("the session arrived damaged"));
     }
     let message = refusal_message(status, &body);
-    let is_temporary = status == StatusCode::REQUEST_TIMEOUT
-        || status == StatusCode::TOO_MANY_REQUESTS
-        || status.is_server_error();
-    Err(if is_temporary {
-        UploadError::Retryable {
-            reason: message,
-            retry_after: retry_after.map(Duration::from_secs),
-        }
+    Err(if is_temporary(status) {
+        UploadError::Retryable { reason: message, retry_after }
     } else {
         UploadError::Rejected { reason: message }
     })
@@ -317,13 +310,10 @@ fn compress_file(mut text: &File, compressed: &File) -> io::Result<bool> {
     let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::fast());
     let length = io::copy(&mut text, &mut encoder)?;
     encoder.finish()?.flush()?;
-    Ok(is_worth_sending(compressed.metadata()?.len(), length))
-}
-
-/// Whether the compressed text is shorter, and the server does not take it for a zip bomb.
-fn is_worth_sending(compressed: u64, text: u64) -> bool {
-    // The server accepts a compression ratio of up to 100. A limit of 80 leaves a margin.
-    compressed < text && compressed * 80 > text
+    let compressed_length = compressed.metadata()?.len();
+    // The server takes text that compresses too well for a zip bomb: it accepts a ratio of up to
+    // 100. A limit of 80 leaves a margin.
+    Ok(compressed_length < length && compressed_length * 80 > length)
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@
 //! ([`PageAddress::readings`]); `dispatch.rs` finds the page of a reading. Unknown names in a query
 //! are rejected, because a filter in a URL must never be ignored.
 
+use self::PageFormat::{Document, JsonLines, Picture};
+use crate::dashboard::routes::SESSION_TYPE;
 use crate::http::HttpError;
-use speedwell_report::ReportFormat;
+use speedwell_report::ReportFormat::{self, Csv, Html, Json, Markdown, Text};
 use std::fmt::Write as _;
 
 /// Maximum number of values; no page has so many parameters.
@@ -88,13 +90,12 @@ impl PageQuery {
 
     /// Formats the query with `name` set to `value`, or without `name` if `value` is `None`.
     pub fn with_value(&self, name: &str, value: Option<&str>) -> String {
-        let mut parts: Vec<String> = Vec::new();
-        for (key, current) in self.0.iter().filter(|(key, _)| key != name) {
-            parts.push(format!("{}={}", encode_segment(key), encode_segment(current)));
-        }
-        if let Some(value) = value {
-            parts.push(format!("{}={}", encode_segment(name), encode_segment(value)));
-        }
+        let others = self.0.iter().filter(|(key, _)| key != name);
+        let others = others.map(|(key, current)| (key.as_str(), current.as_str()));
+        let pairs = others.chain(value.map(|value| (name, value)));
+        let encode_pair =
+            |(key, value)| format!("{}={}", encode_segment(key), encode_segment(value));
+        let parts: Vec<String> = pairs.map(encode_pair).collect();
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
     }
 
@@ -133,7 +134,7 @@ pub fn encode_path(text: &str) -> String {
 
 /// Decodes a part of an address. Returns `None` if an escape is invalid, or if the result is not
 /// valid UTF-8 or contains NUL.
-pub fn decode_segment(text: &str) -> Option<String> {
+fn decode_segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut encoded = text.bytes();
     while let Some(byte) = encoded.next() {
@@ -149,6 +150,17 @@ pub fn decode_segment(text: &str) -> Option<String> {
     (!text.contains('\0')).then_some(text)
 }
 
+/// Decodes the parts of a path that does not begin with a slash.
+///
+/// # Errors
+/// Fails if a part does not decode to text.
+pub fn decode_parts(path: &str) -> Result<Vec<String>, HttpError> {
+    let parts: Option<Vec<String>> = path.split('/').map(decode_segment).collect();
+    parts.ok_or_else(|| {
+        HttpError::not_found("cannot decode the address: expected percent-encoded UTF-8")
+    })
+}
+
 /// Format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageFormat {
@@ -162,35 +174,47 @@ pub enum PageFormat {
     Picture,
 }
 
+/// A format in which pages are available as files.
+#[derive(Debug)]
+pub struct FileFormat {
+    pub extension: &'static str,
+    pub format: PageFormat,
+    /// Media type.
+    pub mime: &'static str,
+    /// Label of a link to the file; empty if pages have no such link in their list of formats.
+    pub label: &'static str,
+}
+
+/// All formats except [`PageFormat::Page`].
+pub static FILE_FORMATS: [FileFormat; 7] = [
+    file("json", Document(Json), "application/json", ""),
+    file("md", Document(Markdown), "text/markdown; charset=utf-8", "Markdown"),
+    file("csv", Document(Csv), "text/csv; charset=utf-8", "CSV"),
+    file("html", Document(Html), "text/html; charset=utf-8", "standalone HTML"),
+    file("txt", Document(Text), "text/plain; charset=utf-8", "text"),
+    file("jsonl", JsonLines, SESSION_TYPE, "JSON Lines with every sample"),
+    file("svg", Picture, "image/svg+xml", ""),
+];
+
+const fn file(
+    extension: &'static str,
+    format: PageFormat,
+    mime: &'static str,
+    label: &'static str,
+) -> FileFormat {
+    FileFormat { extension, format, mime, label }
+}
+
 impl PageFormat {
-    /// Formats in which every page is available as a file, by file extension.
-    pub const DOCUMENTS: [(&'static str, ReportFormat); 5] = [
-        ("json", ReportFormat::Json),
-        ("md", ReportFormat::Markdown),
-        ("csv", ReportFormat::Csv),
-        ("html", ReportFormat::Html),
-        ("txt", ReportFormat::Text),
-    ];
-
-    /// File extension of [`PageFormat::Picture`].
-    pub const PICTURE_ENDING: &'static str = "svg";
-
-    fn by_ending(ending: &str) -> Option<PageFormat> {
-        match ending {
-            "jsonl" => return Some(PageFormat::JsonLines),
-            PageFormat::PICTURE_ENDING => return Some(PageFormat::Picture),
-            _ => {}
-        }
-        let known = PageFormat::DOCUMENTS.iter().find(|(name, _)| *name == ending);
-        known.map(|(_, format)| PageFormat::Document(*format))
+    /// Returns the format as a file; `None` for a page with its layout.
+    pub fn file_format(self) -> Option<&'static FileFormat> {
+        FILE_FORMATS.iter().find(|file| file.format == self)
     }
 }
 
 /// An address, as the parts of its path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageAddress {
-    parts: Vec<String>,
-}
+#[derive(Debug)]
+pub struct PageAddress(Vec<String>);
 
 impl PageAddress {
     /// Parses a path.
@@ -199,19 +223,13 @@ impl PageAddress {
     /// Fails if the path does not decode to text.
     pub fn parse(path: &str) -> Result<PageAddress, HttpError> {
         let relative = path.strip_prefix('/').unwrap_or(path);
-        let segments = relative.strip_suffix('/').unwrap_or(relative).split('/');
-        match segments.map(decode_segment).collect::<Option<Vec<String>>>() {
-            Some(parts) => Ok(PageAddress { parts }),
-            None => Err(HttpError::not_found(
-                "cannot decode the address: expected percent-encoded UTF-8",
-            )),
-        }
+        decode_parts(relative.strip_suffix('/').unwrap_or(relative)).map(PageAddress)
     }
 
     /// Returns the name of the project, or `None` for pages of the whole server.
     pub fn project(&self) -> Option<&str> {
-        let first = self.parts.first()?;
-        let name = match self.parts.len() {
+        let first = self.0.first()?;
+        let name = match self.0.len() {
             1 => first.split_once('.').map_or(first.as_str(), |(name, _)| name),
             _ => first,
         };
@@ -222,10 +240,10 @@ impl PageAddress {
     /// the format. The first reading takes the whole last part as a name. The second one takes the
     /// extension of the last part as a format.
     pub fn readings(&self) -> Vec<(Vec<String>, PageFormat)> {
-        let mut readings = vec![(self.parts.clone(), PageFormat::Page)];
-        if let Some((last, before)) = self.parts.split_last()
+        let mut readings = vec![(self.0.clone(), PageFormat::Page)];
+        if let Some((last, before)) = self.0.split_last()
             && let Some((stem, extension)) = last.rsplit_once('.')
-            && let Some(format) = PageFormat::by_ending(extension)
+            && let Some(file) = FILE_FORMATS.iter().find(|file| file.extension == extension)
         {
             let mut parts = before.to_vec();
             // Pages without a name of their own are called `index`.
@@ -234,14 +252,18 @@ impl PageAddress {
                 ("index", 1) => {}
                 _ => parts.push(stem.to_owned()),
             }
-            readings.push((parts, format));
+            readings.push((parts, file.format));
         }
         readings
     }
 }
 
-/// Returns up to five known names that are most similar to `name`.
-pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+/// Returns the addresses and names of up to five known pages whose names are most similar to `name`.
+pub fn nearest_links<'k>(
+    name: &str,
+    known: impl IntoIterator<Item = &'k str>,
+    href: impl Fn(&str) -> String,
+) -> Vec<(String, String)> {
     let lowercase_name = name.to_lowercase();
     let mut by_distance: Vec<(usize, &str)> = known
         .into_iter()
@@ -258,7 +280,7 @@ pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -
         .collect();
     by_distance.sort();
     by_distance.truncate(5);
-    by_distance.into_iter().map(|(_, known)| known).collect()
+    by_distance.into_iter().map(|(_, known)| (href(known), known.to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -1,32 +1,31 @@
 //! Answers requests: identifies the caller, finds the route, checks the permission, runs the
 //! handler, and shows errors.
 //!
-//! Work that blocks runs on the thread pools of the site. GET requests do not change results. Start at
+//! Work that blocks runs on the pools of the site. GET requests do not change results. Start at
 //! [`router`].
 //!
 //! The router of axum does not fit. A name may contain dots and slashes, so that a path such as
 //! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
-use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::{
-    PageAddress, PageFormat, PageQuery, decode_segment, nearest_names,
-};
+use crate::dashboard::access::{identify_caller, redirect_to_login};
+use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts, nearest_links};
 use crate::dashboard::api::sessions;
-use crate::dashboard::login::{self, identify_caller};
 use crate::dashboard::page::{
-    ChartPart, PageContent, PageContext, PageLayout, error_page, page_response, redirect_to_page,
+    PageContent, PageLayout, cut_part, error_page, page_response, redirect_to_page,
+    split_part_query,
 };
 use crate::dashboard::routes::{ROUTES, ResponseHandler, Route, RouteHandler, SESSION_TYPE};
-use crate::dashboard::site::{HEAVY_TIMEOUTS, HostedProject, RequestContext, SiteState};
+use crate::dashboard::site::{HEAVY_TIMEOUTS, HostedProject, RequestContext};
+use crate::dashboard::{CallerIdentity, RequiredPermission, SiteState};
 use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
-use crate::http::{ClientInfo, HttpError};
+use crate::http::{ClientInfo, HttpError, accepts};
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderMap, Method, Response, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use speedwell_report::ReportFormat;
 use speedwell_store::Store;
 use std::collections::BTreeSet;
@@ -50,10 +49,10 @@ async fn handle(
     State(site): State<Arc<SiteState>>,
     Extension(client): Extension<ClientInfo>,
     request: Request,
-) -> Response<Body> {
+) -> Response {
     let (head, body) = request.into_parts();
     let request_headers = head.headers.clone();
-    let is_api = is_api_path(head.uri.path());
+    let is_api = head.uri.path().strip_prefix("/api/").is_some_and(|rest| !rest.is_empty());
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let is_form = head.method == Method::POST;
     let context = RequestContext::new(site.clone(), client, head);
@@ -86,11 +85,11 @@ fn method_error(message: &str) -> HttpError {
 }
 
 /// Renders an error for an anonymous caller.
-fn anonymous_error_page(context: &RequestContext, error: &HttpError) -> Response<Body> {
+fn anonymous_error_page(context: &RequestContext, error: &HttpError) -> Response {
     error_page(context, &CallerIdentity::default(), error, PageFormat::Page)
 }
 
-async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
+async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response, HttpError> {
     let (route, names) = find_endpoint(&context.method, context.uri.path())?;
     let mut names = names.into_iter();
     context.project = names.next();
@@ -105,7 +104,7 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
     }
     let work = move |context: RequestContext| match route.handler {
         RouteHandler::Response(handler) => handler(&context),
-        RouteHandler::Page(_) | RouteHandler::Feed(_) | RouteHandler::Stream(_) => {
+        RouteHandler::Page(_) => {
             let (project, query) = (context.find_project()?, context.parse_query()?);
             let format = PageFormat::Document(ReportFormat::Json);
             render_page(&context, &project, route, format, &query)
@@ -140,7 +139,7 @@ async fn receive_session(
     Ok(context)
 }
 
-async fn get_page(mut context: RequestContext) -> Result<Response<Body>, HttpError> {
+async fn get_page(mut context: RequestContext) -> Result<Response, HttpError> {
     let address = PageAddress::parse(context.uri.path());
     context.project = address.as_ref().ok().and_then(PageAddress::project).map(str::to_owned);
     let project = context.project.as_ref().unwrap_or(&context.site.first.name);
@@ -151,7 +150,7 @@ async fn get_page(mut context: RequestContext) -> Result<Response<Body>, HttpErr
     run_work(context, &pool, is_heavy, move |context| show_page(context, pages)).await
 }
 
-async fn post_form(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
+async fn post_form(mut context: RequestContext, body: Body) -> Result<Response, HttpError> {
     let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
         let error = HttpError::bad_request("cannot read the form: expected at most 64 KiB");
         return Ok(anonymous_error_page(&context, &error));
@@ -203,17 +202,15 @@ async fn run_work<T: Send + 'static>(
 
 /// Answers a GET request. `pages` are the pages that match its address. Shows an error as a page
 /// in the format of the address.
-fn show_page(
-    mut context: RequestContext,
-    pages: Result<Vec<FoundPage>, HttpError>,
-) -> Response<Body> {
+fn show_page(mut context: RequestContext, pages: Result<Vec<FoundPage>, HttpError>) -> Response {
     let mut format = PageFormat::Page;
     let mut error = match route_page(&mut context, pages, &mut format) {
         Ok(response) => return response,
         Err(error) => error,
     };
-    if error.status == StatusCode::UNAUTHORIZED && accepts_html(&context.headers) {
-        return login::redirect_to_login(&context.uri);
+    // Browsers accept HTML.
+    if error.status == StatusCode::UNAUTHORIZED && accepts(&context.headers, "text/html") {
+        return redirect_to_login(&context.uri);
     }
     if error.status == StatusCode::NOT_FOUND
         && error.nearest.is_empty()
@@ -225,19 +222,13 @@ fn show_page(
     error_page(&context, &context.caller, &error, format)
 }
 
-/// Whether the client accepts HTML, as browsers do.
-fn accepts_html(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT);
-    accepted.is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
-}
-
 /// Runs the handler of a GET request. Sets `last_format` to the format of the page that it tried
 /// last.
 fn route_page(
     context: &mut RequestContext,
     pages: Result<Vec<FoundPage>, HttpError>,
     last_format: &mut PageFormat,
-) -> Result<Response<Body>, HttpError> {
+) -> Result<Response, HttpError> {
     if let Some(handler) = find_fixed("GET", context.uri.path()) {
         return handler(context);
     }
@@ -253,12 +244,10 @@ fn route_page(
         *last_format = page.format;
         context.name = page.name;
         context.caller.ensure_permitted(page.route.permission, context.project.as_deref())?;
-        match (page.route.handler, page.format) {
-            (RouteHandler::Stream(stream), PageFormat::Page) => {
-                return Ok(stream(context, &project));
-            }
-            (RouteHandler::Feed(feed), PageFormat::Page) => return feed(context, &project),
-            _ => {}
+        if let (RouteHandler::Response(handler), PageFormat::Page) =
+            (page.route.handler, page.format)
+        {
+            return handler(context);
         }
         match render_page(context, &project, page.route, page.format, &query) {
             Err(error) if error.status == StatusCode::NOT_FOUND => not_found = Some(error),
@@ -275,7 +264,7 @@ fn render_page(
     route: &Route,
     format: PageFormat,
     query: &PageQuery,
-) -> Result<Response<Body>, HttpError> {
+) -> Result<Response, HttpError> {
     let RouteHandler::Page(build_page) = route.handler else {
         return Err(HttpError::not_found("this address has no other formats"));
     };
@@ -288,25 +277,7 @@ fn render_page(
     if let Some(bytes) = cached {
         return Ok(page_response(StatusCode::OK, format, path, bytes));
     }
-    let (part, query) = ChartPart::split_query(query, format)?;
-    let (page, json_lines) = project.with_reader(|store| {
-        let page = build_page(PageContext {
-            site: &context.site,
-            project,
-            caller: &context.caller,
-            store,
-            name: &context.name,
-            query: &query,
-            format,
-        })?;
-        let has_lines = format == PageFormat::JsonLines && page.redirect.is_none();
-        let json_lines = has_lines.then(|| session_lines(store, &page)).transpose()?;
-        Ok((page, json_lines))
-    })?;
-    if let Some(address) = &page.redirect {
-        return Ok(redirect_to_page(address, format));
-    }
-    let page = part.cut_from(page, &query)?;
+    let (part, query) = split_part_query(query, format)?;
     let layout = PageLayout {
         site: &context.site,
         project,
@@ -315,11 +286,19 @@ fn render_page(
         path,
         query: &query,
     };
+    let page = layout.build_page(build_page, &context.name, format)?;
+    if let Some(address) = &page.redirect {
+        return Ok(redirect_to_page(address, format));
+    }
+    let page = match part {
+        Some(number) => cut_part(page, number, &query)?,
+        None => page,
+    };
     // Building the page may have counted the open changes.
     let key = cache_key();
-    let bytes = match json_lines {
-        Some(json_lines) => Bytes::from(json_lines),
-        None => layout.render_page(&page, format)?,
+    let bytes = match format {
+        PageFormat::JsonLines => project.with_reader(|store| session_lines(store, &page))?.into(),
+        _ => layout.render_page(&page, format)?,
     };
     if let (true, Some(version)) = (page.is_cacheable, version) {
         project.cache_page(&key, &bytes, version, page.max_age)?;
@@ -341,7 +320,7 @@ fn session_lines(store: &Store, page: &PageContent) -> Result<Vec<u8>, HttpError
 }
 
 /// Runs the handler of a form.
-fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
+fn apply_form(context: &mut RequestContext) -> Result<Response, HttpError> {
     // A form that cannot be read is rejected first, whichever page it was sent to.
     context.parse_form()?;
     if let Some(handler) = find_fixed("POST", context.uri.path()) {
@@ -358,11 +337,6 @@ fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError>
     }
 }
 
-/// Whether a path belongs to the API.
-fn is_api_path(path: &str) -> bool {
-    path.strip_prefix("/api/").is_some_and(|rest| !rest.is_empty())
-}
-
 /// Finds the endpoint of a request to the API, and the names in its path.
 ///
 /// # Errors
@@ -371,12 +345,7 @@ fn find_endpoint(method: &Method, path: &str) -> Result<(&'static Route, Vec<Str
     if !path.starts_with("/api/v1/") {
         return Err(HttpError::not_found("unknown API version").with_hint("use /api/v1/"));
     }
-    let parts = path[1..].split('/').map(decode_segment);
-    let Some(parts) = parts.collect::<Option<Vec<String>>>() else {
-        return Err(HttpError::not_found(
-            "cannot decode the address: expected percent-encoded UTF-8",
-        ));
-    };
+    let parts = decode_parts(&path[1..])?;
     let mut methods = Vec::new();
     for route in ROUTES.iter().filter(|route| route.is_api()) {
         if let Some(names) = match_path(route.path, &parts) {
@@ -398,7 +367,7 @@ fn find_endpoint(method: &Method, path: &str) -> Result<(&'static Route, Vec<Str
 fn find_fixed(method: &str, path: &str) -> Option<ResponseHandler> {
     ROUTES.iter().find_map(|route| match route.handler {
         RouteHandler::Response(handler) if route.method == method && route.path == path => {
-            (!path.contains('{')).then_some(handler)
+            route.is_fixed().then_some(handler)
         }
         _ => None,
     })
@@ -469,18 +438,18 @@ fn find_page(parts: &[String], project: &str) -> Result<(&'static Route, String)
 fn unknown_page(unknown: &str, project: &str) -> HttpError {
     let known: BTreeSet<&str> = page_routes().filter_map(Route::page_name).collect();
     let has_page =
-        |name: &&str| page_routes().any(|route| route.path == format!("/{{project}}/{name}"));
-    let similar_pages = nearest_names(unknown, known)
-        .into_iter()
-        .filter(has_page)
-        .map(|page| (format!("/{project}/{page}"), page.to_owned()));
-    HttpError::not_found(format!("page '{unknown}' not found"))
-        .with_nearest(similar_pages.collect())
+        |name: &str| page_routes().any(|route| route.path == format!("/{{project}}/{name}"));
+    let mut similar_pages = nearest_links(unknown, known, |page| format!("/{project}/{page}"));
+    similar_pages.retain(|(_, page)| has_page(page));
+    HttpError::not_found(format!("page '{unknown}' not found")).with_nearest(similar_pages)
 }
 
 fn page_routes() -> impl Iterator<Item = &'static Route> {
-    let is_page =
-        |route: &&Route| !route.is_api() && !matches!(route.handler, RouteHandler::Response(_));
+    let is_page = |route: &&Route| {
+        // Other fixed paths are looked up before.
+        let is_found_here = !route.is_fixed() || matches!(route.handler, RouteHandler::Page(_));
+        route.method == "GET" && !route.is_api() && is_found_here
+    };
     ROUTES.iter().filter(is_page)
 }
 

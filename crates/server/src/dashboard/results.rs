@@ -47,7 +47,10 @@ impl ResultCache {
             if session.is_running() || session.runs > MAX_SESSION_RUNS {
                 continue;
             }
-            if let Some(result) = self.known_result(session) {
+            // A session may be resumed.
+            let counts = (session.runs, session.failures);
+            let known = lock(&self.results).get(&session.id).cloned();
+            if let Some((_, result)) = known.filter(|(known_counts, _)| *known_counts == counts) {
                 found.insert(session.number, result);
                 continue;
             }
@@ -64,26 +67,14 @@ impl ResultCache {
                 continue;
             };
             let result = session_result(&stored, settings);
-            self.keep_result(session, &result);
+            let mut results = lock(&self.results);
+            if results.len() >= MAX_RESULTS {
+                results.clear();
+            }
+            results.insert(session.id.clone(), (counts, result.clone()));
             found.insert(session.number, result);
         }
         Ok(found)
-    }
-
-    fn known_result(&self, session: &SessionOverview) -> Option<SessionResult> {
-        let results = lock(&self.results);
-        let (counts, result) = results.get(&session.id)?;
-        // A session may be resumed.
-        (*counts == (session.runs, session.failures)).then(|| result.clone())
-    }
-
-    fn keep_result(&self, session: &SessionOverview, result: &SessionResult) {
-        let mut results = lock(&self.results);
-        if results.len() >= MAX_RESULTS {
-            results.clear();
-        }
-        let counts = (session.runs, session.failures);
-        results.insert(session.id.clone(), (counts, result.clone()));
     }
 }
 

@@ -4,31 +4,27 @@
 //! `server::http` itself answers `/health` and serves the files below `/static/`. The OpenAPI
 //! document is generated from the table. The tests request each endpoint with each kind of token.
 
-use self::RouteHandler::{Feed, Page, Response, Stream};
+use self::RouteHandler::{Page, Response};
 use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
+use crate::dashboard::access::{log_in, log_out, login_page};
 use crate::dashboard::api::{self, sessions};
-use crate::dashboard::login;
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
-use crate::dashboard::page::changes::{changes_page, triage_change};
+use crate::dashboard::page::changes::{changes_page, project_feed, triage_change};
 use crate::dashboard::page::compare::compare_page;
-use crate::dashboard::page::feed::project_feed;
 use crate::dashboard::page::live::{live_page, session_live_page, stream_updates};
 use crate::dashboard::page::project::{overview_page, project_page, settings_page};
-use crate::dashboard::page::pulls::{pull_page, pulls_page};
-use crate::dashboard::page::revision::{branch_page, revision_page};
-use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
+use crate::dashboard::page::revision::{branch_page, pull_page, pulls_page, revision_page};
+use crate::dashboard::page::session::{session_page, sessions_page};
 use crate::dashboard::page::trend::trend_page;
 use crate::dashboard::page::{
     CHANGES_SECTION, OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
 };
-use crate::dashboard::site::{HostedProject, RequestContext};
+use crate::dashboard::site::RequestContext;
 use crate::http::HttpError;
-use axum::body::Body;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 
 /// Media type of the lines of a session.
 pub const SESSION_TYPE: &str = "application/jsonl";
@@ -38,9 +34,9 @@ pub const ROUTES: &[Route] = &[
     // Routes for operators and for logins. The handlers check permissions themselves.
     get("/health/ready", Nothing, Response(api::check_ready)),
     get("/metrics", Read, Response(api::report_metrics)),
-    get("/login", Nothing, Response(login::login_page)),
-    post("/login", Nothing, Response(login::log_in)),
-    post("/logout", Nothing, Response(login::log_out)),
+    get("/login", Nothing, Response(login_page)),
+    post("/login", Nothing, Response(log_in)),
+    post("/logout", Nothing, Response(log_out)),
     // Pages of the server. The overview omits projects that the caller may not read.
     get("/", Nothing, Page(overview_page)).in_section(OVERVIEW_SECTION),
     get("/settings", Admin, Page(settings_page)).in_section(SETTINGS_SECTION),
@@ -48,10 +44,10 @@ pub const ROUTES: &[Route] = &[
     get("/{project}", Read, Page(project_page)),
     get("/{project}/sessions", Read, Page(sessions_page)).in_section("sessions").heavy(),
     get("/{project}/sessions/{id}/live", Read, Page(session_live_page)).in_section("live"),
-    get("/{project}/sessions/{id}/events", Read, Stream(stream_updates)),
+    get("/{project}/sessions/{id}/events", Read, Response(stream_updates)),
     get("/{project}/sessions/{id}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/sessions/{@reference...}", Read, Page(session_page)).in_section("sessions"),
-    get("/{project}/{@reference...}", Read, Page(reference_page)).in_section("sessions"),
+    get("/{project}/{@reference...}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/benchmarks", Read, Page(benchmarks_page)).in_section("benchmarks"),
     get("/{project}/benchmarks/{name...}", Read, Page(benchmark_page)).in_section("benchmarks"),
     get("/{project}/trend", Read, Page(trend_page)).in_section("trend").heavy(),
@@ -66,7 +62,7 @@ pub const ROUTES: &[Route] = &[
     get("/{project}/changes", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
     // The former address of the changes.
     get("/{project}/alerts", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
-    get("/{project}/feed.atom", Read, Feed(project_feed)).heavy(),
+    get("/{project}/feed.atom", Read, Response(project_feed)).heavy(),
     get("/{project}/live", Read, Page(live_page)).in_section("live").heavy(),
     get("/{project}/search", Read, Page(search_page)),
     // A form checks the permission itself, because the audit log records refusals.
@@ -204,7 +200,7 @@ pub struct Route {
 }
 
 /// Returns a response.
-pub type ResponseHandler = fn(&RequestContext) -> Result<axum::http::Response<Body>, HttpError>;
+pub type ResponseHandler = fn(&RequestContext) -> Result<axum::response::Response, HttpError>;
 
 /// Builds a page.
 pub type PageHandler = fn(PageContext<'_>) -> PageResult;
@@ -217,10 +213,6 @@ pub enum RouteHandler {
     /// Builds a page, which is then rendered in the format of the address. The API always renders
     /// JSON.
     Page(PageHandler),
-    /// Returns a feed of a project, which has one format.
-    Feed(fn(&RequestContext, &HostedProject) -> Result<axum::http::Response<Body>, HttpError>),
-    /// Returns a stream of events of a project.
-    Stream(fn(&RequestContext, &Arc<HostedProject>) -> axum::http::Response<Body>),
 }
 
 impl Route {
@@ -271,6 +263,11 @@ impl Route {
         responses: &'static [(u16, &'static str)],
     ) -> Route {
         Route { body_type, responses, ..self }
+    }
+
+    /// Whether the path contains no names.
+    pub fn is_fixed(&self) -> bool {
+        !self.path.contains('{')
     }
 
     /// Whether the route belongs to the API.

@@ -6,15 +6,13 @@
 //! the database changes. Start with [`RequestContext::find_project`] and
 //! [`HostedProject::with_reader`].
 
-use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
-use crate::dashboard::address::{PageQuery, nearest_names};
-use crate::dashboard::lookups::{CommandLookups, TrendQuery};
+use crate::dashboard::address::{PageQuery, nearest_links};
 use crate::dashboard::results::ResultCache;
+use crate::dashboard::{AccessRules, CallerIdentity, CommandLookups, SiteAccess, TrendQuery};
 use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::events::EventHub;
 use crate::http::{ClientInfo, HttpError, ServerStopper, lock};
-use anyhow::Context;
 use axum::body::Bytes;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -28,7 +26,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Maximum number of pages computed concurrently.
@@ -43,11 +41,6 @@ const HEAVY_PER_CLIENT: usize = 2;
 /// Timeouts of comparisons and histories.
 pub(super) const HEAVY_TIMEOUTS: QueueTimeouts =
     QueueTimeouts { queued: Duration::from_secs(10), running: Duration::from_secs(10) };
-
-/// Names of the files that every page needs.
-const STYLE_NAME: &str = "page.css";
-const EARLY_SCRIPT_NAME: &str = "early.js";
-const SCRIPT_NAME: &str = "page.js";
 
 /// Maximum number of idle connections kept open.
 const MAX_IDLE_CONNECTIONS: usize = 6;
@@ -147,11 +140,11 @@ pub struct SiteState {
     pub access: SiteAccess,
     /// Write connection to the store given at startup, for tokens and the audit log.
     writer: Mutex<Option<Store>>,
-    /// Thread pool for pages.
+    /// Pool for pages.
     pub(super) pages: BlockingPool,
-    /// Thread pool for API requests.
+    /// Pool for API requests.
     pub(super) api: BlockingPool,
-    /// Thread pool for comparisons and histories.
+    /// Pool for comparisons and histories.
     pub(super) heavy: BlockingPool,
     /// Per-client limit on the use of `heavy`.
     pub(super) client_limiter: ClientLimiter,
@@ -168,7 +161,7 @@ impl SiteState {
     /// (`stopper`), the site's event streams end.
     ///
     /// # Errors
-    /// Fails if the system cannot start threads, or has no random bytes.
+    /// Fails if the system has no random bytes.
     pub fn new(
         path: &Path,
         lookups: CommandLookups,
@@ -176,18 +169,12 @@ impl SiteState {
         stopper: &ServerStopper,
     ) -> anyhow::Result<SiteState> {
         let first = HostedProject::new(&project_name(path), path, lookups, stopper);
-        let files = [
-            (STYLE_NAME, SERVED_STYLE.as_bytes()),
-            (EARLY_SCRIPT_NAME, EARLY_SCRIPT.as_bytes()),
-            (SCRIPT_NAME, SERVED_SCRIPT.as_bytes()),
-        ];
-        let assets = AssetTable::new("/static/", files);
-        let asset_path =
-            |name| assets.asset_path(name).map(str::to_owned).context("a page asset has no path");
+        let mut assets = AssetTable::default();
+        let script_type = "text/javascript; charset=utf-8";
         let asset_paths = AssetPaths {
-            style: asset_path(STYLE_NAME)?,
-            early_script: asset_path(EARLY_SCRIPT_NAME)?,
-            script: asset_path(SCRIPT_NAME)?,
+            style: assets.add_file("page.css", "text/css; charset=utf-8", SERVED_STYLE.as_bytes()),
+            early_script: assets.add_file("early.js", script_type, EARLY_SCRIPT.as_bytes()),
+            script: assets.add_file("page.js", script_type, SERVED_SCRIPT.as_bytes()),
         };
         Ok(SiteState {
             first: Arc::new(first),
@@ -196,19 +183,14 @@ impl SiteState {
             asset_paths,
             access: SiteAccess::new(rules)?,
             writer: Mutex::default(),
-            pages: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
-            api: BlockingPool::new("api", API_THREADS, QUEUE_LENGTH)?,
-            heavy: BlockingPool::new("comparisons", HEAVY_THREADS, QUEUE_LENGTH)?,
+            pages: BlockingPool::new(PAGE_THREADS, QUEUE_LENGTH),
+            api: BlockingPool::new(API_THREADS, QUEUE_LENGTH),
+            heavy: BlockingPool::new(HEAVY_THREADS, QUEUE_LENGTH),
             client_limiter: ClientLimiter::new(HEAVY_PER_CLIENT, QUEUE_LENGTH, HEAVY_TIMEOUTS),
             started: Instant::now(),
             response_counts: Default::default(),
             arrived: AtomicU64::new(0),
         })
-    }
-
-    /// Whether there is only one project.
-    pub fn has_one_project(&self) -> bool {
-        self.list_projects().is_ok_and(|projects| projects.len() == 1)
     }
 
     /// Whether any request for a page has been answered.
@@ -272,7 +254,7 @@ impl SiteState {
     /// Fails if the store cannot be read.
     pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         let projects = self.list_projects().map_err(|error| anyhow::anyhow!(error.message))?;
-        let paths = projects.iter().map(|(project, _)| project.path().to_owned());
+        let paths = projects.iter().map(|(project, _)| project.path.clone());
         Ok(paths.collect())
     }
 
@@ -313,11 +295,12 @@ impl SiteState {
             .filter(|(project, _)| caller.can_read(&project.name))
             .map(|(project, _)| project.name.clone())
             .collect();
-        let similar = match nearest_names(name, names.iter().map(String::as_str)) {
-            none if none.is_empty() => names.iter().take(5).map(String::as_str).collect(),
-            some => some,
-        };
-        similar.into_iter().map(|name| (format!("/{name}/"), name.to_owned())).collect()
+        let href = |name: &str| format!("/{name}/");
+        let similar = nearest_links(name, names.iter().map(String::as_str), href);
+        if similar.is_empty() {
+            return names.into_iter().take(5).map(|name| (href(&name), name)).collect();
+        }
+        similar
     }
 
     /// Runs `work` with the write connection to the store given at startup.
@@ -333,7 +316,7 @@ impl SiteState {
         // halfway.
         let mut store = match writer.take() {
             Some(store) => store,
-            None => Store::open(self.first.path())?,
+            None => Store::open(&self.first.path)?,
         };
         let result = work(&mut store);
         if result.is_ok() {
@@ -355,8 +338,7 @@ impl SiteState {
         if !self.first.exists() {
             return;
         }
-        self.write_audit_line(&AuditEntry {
-            at_unix_ms: unix_ms(),
+        self.write_audit_line(AuditEntry {
             actor: caller.name.clone(),
             token: caller.token.clone(),
             address: caller.address.map(|address| address.to_string()),
@@ -364,13 +346,13 @@ impl SiteState {
             action: action.to_owned(),
             subject: (!subject.is_empty()).then(|| subject.to_owned()),
             result: result.to_owned(),
+            ..AuditEntry::default()
         });
     }
 
     /// Adds an action of the server itself to the audit log.
     pub fn record_server_action(&self, project: &str, action: &str, subject: &str, result: &str) {
-        self.write_audit_line(&AuditEntry {
-            at_unix_ms: unix_ms(),
+        self.write_audit_line(AuditEntry {
             actor: "server".into(),
             project: Some(project.to_owned()),
             action: action.to_owned(),
@@ -380,9 +362,10 @@ impl SiteState {
         });
     }
 
-    fn write_audit_line(&self, entry: &AuditEntry) {
+    fn write_audit_line(&self, entry: AuditEntry) {
+        let entry = AuditEntry { at_unix_ms: unix_ms(), ..entry };
         // Ignore a failure to record the action, because the action is done.
-        let _ = self.with_writer(|store| store.append_audit(entry));
+        let _ = self.with_writer(|store| store.append_audit(&entry));
     }
 }
 
@@ -393,7 +376,8 @@ pub struct HostedProject {
     pub name: String,
     /// Callbacks into the program that embeds this site.
     pub lookups: CommandLookups,
-    path: PathBuf,
+    /// Path of the store, which need not exist.
+    pub path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
     /// Write connection for uploads, opened by the first one. Uploads wait for each other instead
     /// of retrying until the store is unlocked.
@@ -404,7 +388,7 @@ pub struct HostedProject {
     /// Histories that are being computed. Other requests for the same history wait for the result.
     running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
     /// Viewers of running sessions, keyed by stream.
-    hubs: Mutex<HashMap<String, EventHub>>,
+    pub(super) hubs: Mutex<HashMap<String, EventHub>>,
     pub(super) stopper: ServerStopper,
 }
 
@@ -433,7 +417,6 @@ struct ProjectCache {
     watch: Option<(StoreId, Store)>,
     version: i64,
     pages: VecDeque<CachedPage>,
-    bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
     /// Number of open changes of the default branch when they were last searched for; 0 before. Unlike
     /// the rest, it outlives changes of the store, so that pages do not lose the number for a moment.
@@ -449,7 +432,6 @@ struct ProjectCache {
 impl ProjectCache {
     fn clear_cache(&mut self) {
         self.pages.clear();
-        self.bytes = 0;
         self.histories.clear();
         self.missing_points = None;
         self.is_prepared = false;
@@ -476,10 +458,6 @@ impl HostedProject {
             hubs: Mutex::default(),
             stopper: stopper.clone(),
         }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Whether the store exists.
@@ -515,16 +493,13 @@ impl HostedProject {
         let Some(id) = self.store_id() else {
             return work(&Store::in_memory()?);
         };
-        let next_idle = || lock(&self.readers).pop();
-        let mut reusable = None;
-        while let Some((store_id, store)) = next_idle() {
-            if store_id == id {
-                reusable = Some(store);
-                break;
-            }
-        }
-        let store = match reusable {
-            Some(store) => store,
+        let idle = {
+            let mut readers = lock(&self.readers);
+            readers.retain(|(store_id, _)| *store_id == id);
+            readers.pop()
+        };
+        let store = match idle {
+            Some((_, store)) => store,
             None => self.open_store(Store::open_to_view)?,
         };
         let result = work(&store);
@@ -611,22 +586,15 @@ impl HostedProject {
         if self.current_version(&mut cache)? != Some(started_at) {
             return Ok(());
         }
-        if let Some(index) = cache.pages.iter().position(|cached| cached.address == address)
-            && let Some(old) = cache.pages.remove(index)
-        {
-            cache.bytes -= old.bytes.len();
-        }
-        cache.bytes += page.len();
+        cache.pages.retain(|cached| cached.address != address);
         cache.pages.push_back(CachedPage {
             address: address.to_owned(),
             bytes: page.clone(),
             expires: max_age.map(|max_age| Instant::now() + max_age),
         });
-        while cache.bytes > MAX_CACHED_PAGE_BYTES {
-            let Some(oldest) = cache.pages.pop_front() else {
-                break;
-            };
-            cache.bytes -= oldest.bytes.len();
+        let mut bytes: usize = cache.pages.iter().map(|cached| cached.bytes.len()).sum();
+        while bytes > MAX_CACHED_PAGE_BYTES {
+            bytes -= cache.pages.pop_front().map_or(bytes, |oldest| oldest.bytes.len());
         }
         Ok(())
     }
@@ -750,11 +718,7 @@ impl HostedProject {
     }
 
     pub(super) fn count_viewers(&self) -> usize {
-        self.lock_hubs().values().map(EventHub::count_viewers).sum()
-    }
-
-    pub(super) fn lock_hubs(&self) -> MutexGuard<'_, HashMap<String, EventHub>> {
-        lock(&self.hubs)
+        lock(&self.hubs).values().map(EventHub::count_viewers).sum()
     }
 
     /// Returns the lock to hold while computing this history, so that concurrent requests do not
@@ -805,10 +769,7 @@ pub fn project_name(store: &Path) -> String {
             let folder = path.parent();
             let root =
                 folder.filter(|folder| folder.ends_with(".speedwell")).and_then(Path::parent);
-            let os_name = match root {
-                Some(root) => root.file_name(),
-                None => path.file_stem(),
-            };
+            let os_name = root.map_or_else(|| path.file_stem(), Path::file_name);
             os_name.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
         }
     };

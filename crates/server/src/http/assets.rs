@@ -31,54 +31,38 @@ use std::sync::Arc;
 /// ```
 /// use speedwell_server::http::assets::AssetTable;
 ///
-/// let assets = AssetTable::new("/static/", [("style.css", &b"body { margin: 0 }"[..])]);
-/// assert!(assets.asset_path("style.css").unwrap().starts_with("/static/style."));
+/// let mut assets = AssetTable::default();
+/// let path = assets.add_file("style.css", "text/css", b"body { margin: 0 }");
+/// assert!(path.starts_with("/static/style."));
 /// let router: axum::Router = assets.router();
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct AssetTable {
-    /// Maps file names to request paths.
-    paths: HashMap<&'static str, String>,
-    /// Maps request paths to content types and contents.
-    files: Arc<HashMap<String, (&'static str, Bytes)>>,
-    folder: String,
+    /// Maps request paths to media types and contents.
+    files: HashMap<String, (&'static str, Bytes)>,
 }
 
 impl AssetTable {
-    /// Creates a table from file names and contents. The files are served below `folder`, such as
-    /// `/static/`.
-    pub fn new(
-        folder: &str,
-        files: impl IntoIterator<Item = (&'static str, &'static [u8])>,
-    ) -> AssetTable {
-        let folder = format!("/{}/", folder.trim_matches('/'));
-        let (mut paths, mut table) = (HashMap::new(), HashMap::new());
-        for (name, bytes) in files {
-            let path = format!("{folder}{}", hashed_name(name, bytes));
-            paths.insert(name, path.clone());
-            table.insert(path, (content_type(name), Bytes::from_static(bytes)));
-        }
-        AssetTable { paths, files: Arc::new(table), folder }
+    /// Adds a file. Returns the path under which it is served, for links in pages.
+    pub fn add_file(&mut self, name: &str, mime: &'static str, bytes: &'static [u8]) -> String {
+        let path = format!("/static/{}", hashed_name(name, bytes));
+        self.files.insert(path.clone(), (mime, Bytes::from_static(bytes)));
+        path
     }
 
-    /// Returns the path under which a file is served, for links in pages.
-    pub fn asset_path(&self, name: &str) -> Option<&str> {
-        self.paths.get(name).map(String::as_str)
-    }
-
-    /// Returns a router that serves the files below the folder.
+    /// Returns a router that serves the files.
     pub fn router(&self) -> Router {
-        let assets = self.clone();
+        let assets = Arc::new(self.clone());
         let handler = get(move |uri: Uri| async move { assets.serve_file(&uri) });
-        Router::new().route(&format!("{}{{*path}}", self.folder), handler)
+        Router::new().route("/static/{*path}", handler)
     }
 
     fn serve_file(&self, uri: &Uri) -> Response {
-        let Some((content_type, bytes)) = self.files.get(uri.path()) else {
+        let Some((mime, bytes)) = self.files.get(uri.path()) else {
             return StatusCode::NOT_FOUND.into_response();
         };
         let headers = [
-            (CONTENT_TYPE, *content_type),
+            (CONTENT_TYPE, *mime),
             (CACHE_CONTROL, "public, max-age=31536000, immutable"),
             (ACCEPT_RANGES, "none"),
         ];
@@ -93,14 +77,6 @@ fn hashed_name(name: &str, bytes: &[u8]) -> String {
     match name.rsplit_once('.') {
         Some((stem, extension)) => format!("{stem}.{hex}.{extension}"),
         None => format!("{name}.{hex}"),
-    }
-}
-
-fn content_type(name: &str) -> &'static str {
-    match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("css") => "text/css; charset=utf-8",
-        Some("js") => "text/javascript; charset=utf-8",
-        _ => "application/octet-stream",
     }
 }
 
@@ -173,10 +149,8 @@ mod tests {
 
     #[test]
     fn asset_names_change_with_their_content() {
-        let path = |content: &'static [u8]| {
-            let assets = AssetTable::new("static", [("a.b.css", content)]);
-            assets.asset_path("a.b.css").unwrap().to_owned()
-        };
+        let path =
+            |content: &'static [u8]| AssetTable::default().add_file("a.b.css", "text/css", content);
         assert_ne!(path(b"one"), path(b"two"));
         assert_eq!(path(b"one"), path(b"one"));
         assert_eq!(path(b""), "/static/a.b.e3b0c44298fc1c14.css");

@@ -1,4 +1,4 @@
-//! Runs blocking work, such as database queries, on a pool of threads with a short queue.
+//! Runs blocking work, such as database queries, on a limited number of threads with a short queue.
 //!
 //! A longer queue would only make every client wait. If the queue is full, a request is rejected
 //! immediately with `Retry-After`. [`BlockingPool::run_within`] also rejects requests that have
@@ -6,15 +6,13 @@
 //! [`ClientLimiter`] limits the expensive requests of each client, so that one client does not make
 //! all others wait.
 
-use crate::http::http_error::{Error, HttpError};
-use crate::http::lock;
+use crate::http::{HttpError, lock};
 use axum::http::StatusCode;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Default queue length.
@@ -33,9 +31,8 @@ pub struct QueueTimeouts {
     pub running: Duration,
 }
 
-type PoolJob = Box<dyn FnOnce() + Send>;
-
-/// Threads for blocking work. All clones use the same threads. The threads end with the last clone.
+/// Limits the threads of the runtime that run blocking work of one kind. All clones share the
+/// limits.
 ///
 /// ```
 /// use speedwell_server::http::blocking::{BlockingPool, QUEUE_LENGTH};
@@ -44,30 +41,19 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// async fn handler(readers: BlockingPool) -> Result<String, HttpError> {
 ///     readers.run(|| "what the database says".to_owned()).await
 /// }
-/// # let pool = BlockingPool::new("readers", 4, QUEUE_LENGTH)?;
+/// # let pool = BlockingPool::new(4, QUEUE_LENGTH);
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
-/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct BlockingPool {
-    queue: SyncSender<PoolJob>,
+    queue: WorkQueue,
 }
 
 impl BlockingPool {
-    /// Creates a pool of `threads` threads named `name`, with a queue of length `queue`.
-    ///
-    /// # Errors
-    /// Fails if the system cannot start more threads.
-    pub fn new(name: &str, threads: usize, queue: usize) -> Result<BlockingPool, Error> {
-        let (queue, jobs) = sync_channel::<PoolJob>(queue);
-        let jobs = Arc::new(Mutex::new(jobs));
-        for _ in 0..threads.max(1) {
-            let jobs = Arc::clone(&jobs);
-            let thread = std::thread::Builder::new().name(name.to_owned());
-            thread.spawn(move || run_jobs(&jobs)).map_err(Error::Threads)?;
-        }
-        Ok(BlockingPool { queue })
+    /// Creates a pool of `threads` threads, with a queue of length `queue`.
+    pub fn new(threads: usize, queue: usize) -> BlockingPool {
+        BlockingPool { queue: WorkQueue::new(threads, queue) }
     }
 
     /// Runs `work` on a thread of the pool and returns its result.
@@ -79,26 +65,7 @@ impl BlockingPool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HttpError> {
-        let (sender, result) = oneshot::channel();
-        let work: PoolJob = Box::new(move || {
-            if sender.is_closed() {
-                return;
-            }
-            // Unwinding is safe, because a panicking job leaves no broken state to other jobs.
-            if let Ok(value) = catch_unwind(AssertUnwindSafe(work)) {
-                drop(sender.send(value));
-            }
-        });
-        match self.queue.try_send(work) {
-            Ok(()) => result.await.map_err(|_| {
-                let message = "internal server error";
-                HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
-            }),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                let message = "too many concurrent requests";
-                Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1))
-            }
-        }
+        run_with(self.acquire_permits().await?, work).await
     }
 
     /// Runs `work` with timeouts. Work that does not start in time is dropped. Work that runs for
@@ -111,34 +78,34 @@ impl BlockingPool {
         timeouts: QueueTimeouts,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HttpError> {
-        let (started_sender, started) = oneshot::channel();
-        let running = self.run(move || {
-            // The receiver is gone if the client has disconnected.
-            let _ = started_sender.send(());
-            work()
-        });
-        let timed_out = async {
-            match timeout(timeouts.queued, started).await {
-                Ok(Ok(())) => {
-                    tokio::time::sleep(timeouts.running).await;
-                    let message =
-                        format!("the request takes longer than {} s", timeouts.running.as_secs());
-                    let error = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message);
-                    let error =
-                        error.with_hint("the computation continues; retry to get its result");
-                    error.with_retry_after(RETRY_AFTER_S)
-                }
-                // The work was rejected: `running` returns the error.
-                Ok(Err(_)) => std::future::pending().await,
-                Err(_) => queue_timeout_error("earlier requests", timeouts),
-            }
-        };
-        tokio::select! {
-            biased;
-            result = running => result,
-            error = timed_out => Err(error),
-        }
+        let permits = timeout(timeouts.queued, self.acquire_permits())
+            .await
+            .map_err(|_| queue_timeout_error("earlier requests", timeouts))??;
+        timeout(timeouts.running, run_with(permits, work)).await.map_err(|_| {
+            let message = format!("the request takes longer than {} s", timeouts.running.as_secs());
+            HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message)
+                .with_hint("the computation continues; retry to get its result")
+                .with_retry_after(RETRY_AFTER_S)
+        })?
     }
+
+    async fn acquire_permits(&self) -> Result<WorkPermits, HttpError> {
+        self.queue.acquire_permits("too many concurrent requests").await
+    }
+}
+
+async fn run_with<T: Send + 'static>(
+    permits: WorkPermits,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, HttpError> {
+    let running = spawn_blocking(move || {
+        let result = work();
+        drop(permits);
+        result
+    });
+    running
+        .await
+        .map_err(|_| HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error"))
 }
 
 /// Returns the error for work that did not start in time. `whose` describes the requests ahead of
@@ -155,40 +122,43 @@ pub fn lower_priority() {
     let _ = rustix::process::nice(10);
 }
 
-fn run_jobs(jobs: &Mutex<Receiver<PoolJob>>) {
-    loop {
-        let next = lock(jobs).recv();
-        match next {
-            Ok(work) => work(),
-            Err(_) => return,
+/// Requests that run or wait to run.
+#[derive(Debug, Clone)]
+struct WorkQueue {
+    /// Permits to wait or run.
+    places: Arc<Semaphore>,
+    /// Permits to run.
+    running: Arc<Semaphore>,
+}
+
+/// The permits of a request that may run. They are free again when it is dropped.
+pub type WorkPermits = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+
+impl WorkQueue {
+    fn new(max_running: usize, max_waiting: usize) -> WorkQueue {
+        WorkQueue {
+            places: Arc::new(Semaphore::new(max_running + max_waiting)),
+            running: Arc::new(Semaphore::new(max_running)),
         }
+    }
+
+    /// Waits until a request may run. Fails with the message if too many are waiting.
+    async fn acquire_permits(&self, rejection: &str) -> Result<WorkPermits, HttpError> {
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            HttpError::new(StatusCode::SERVICE_UNAVAILABLE, rejection).with_retry_after(1)
+        })?;
+        // The semaphore is never closed.
+        Ok((place, Arc::clone(&self.running).acquire_owned().await.ok()))
     }
 }
 
 /// Limits the concurrent requests of each client. A client waits only for its own requests.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ClientLimiter {
     max_concurrent: usize,
     max_waiting: usize,
     timeouts: QueueTimeouts,
-    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
-}
-
-/// Requests of one client that are running or waiting.
-#[derive(Debug)]
-struct ClientQueue {
-    permits: Arc<Semaphore>,
-    pending: usize,
-}
-
-/// Permission to run one request. Dropping the permit lets the next request run. Until then, the
-/// request counts towards its client's limit, even while it waits.
-#[derive(Debug)]
-pub struct ClientPermit {
-    /// `None` while the request waits.
-    permit: Option<OwnedSemaphorePermit>,
-    client: String,
-    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
+    queues: Mutex<HashMap<String, WorkQueue>>,
 }
 
 impl ClientLimiter {
@@ -198,51 +168,29 @@ impl ClientLimiter {
         max_waiting: usize,
         timeouts: QueueTimeouts,
     ) -> ClientLimiter {
-        ClientLimiter { max_concurrent, max_waiting, timeouts, queues: Arc::default() }
+        ClientLimiter { max_concurrent, max_waiting, timeouts, queues: Mutex::default() }
     }
 
-    /// Acquires a permit for this client, waiting until one is free.
+    /// Acquires a permit for this client, waiting until one is free. The request counts towards its
+    /// client's limit while it waits, and until the permit is dropped.
     ///
     /// # Errors
     /// Returns 503 if too many of this client's requests are waiting, or if no permit becomes free
     /// in time.
-    pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
-        let (permits, mut permit) = {
+    pub async fn acquire_permit(&self, client: &str) -> Result<WorkPermits, HttpError> {
+        let queue = {
             let mut queues = lock(&self.queues);
-            let queue = queues.entry(client.to_owned()).or_insert_with(|| ClientQueue {
-                permits: Arc::new(Semaphore::new(self.max_concurrent)),
-                pending: 0,
-            });
-            if queue.pending >= self.max_concurrent + self.max_waiting {
-                let message = "you have too many concurrent requests of this kind";
-                return Err(
-                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1)
-                );
-            }
-            queue.pending += 1;
-            let permits = Arc::clone(&queue.permits);
-            let (client, queues) = (client.to_owned(), Arc::clone(&self.queues));
-            (permits, ClientPermit { permit: None, client, queues })
+            // Only the queues of clients with requests are kept.
+            queues.retain(|_, queue| Arc::strong_count(&queue.places) > 1);
+            let new_queue = || WorkQueue::new(self.max_concurrent, self.max_waiting);
+            queues.entry(client.to_owned()).or_insert_with(new_queue).clone()
         };
-        let acquired = timeout(self.timeouts.queued, permits.acquire_owned())
-            .await
-            .map_err(|_| queue_timeout_error("your earlier requests", self.timeouts))?;
-        // The semaphore is never closed.
-        permit.permit = acquired.ok();
-        Ok(permit)
-    }
-}
-
-impl Drop for ClientPermit {
-    fn drop(&mut self) {
-        drop(self.permit.take());
-        let mut queues = lock(&self.queues);
-        if let Some(queue) = queues.get_mut(&self.client) {
-            queue.pending -= 1;
-            if queue.pending == 0 {
-                queues.remove(&self.client);
-            }
-        }
+        timeout(
+            self.timeouts.queued,
+            queue.acquire_permits("you have too many concurrent requests of this kind"),
+        )
+        .await
+        .map_err(|_| queue_timeout_error("your earlier requests", self.timeouts))?
     }
 }
 
@@ -252,11 +200,12 @@ mod tests {
     use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
+    use tokio::sync::oneshot;
     use tokio::time::advance;
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_an_empty_one_does_not() {
-        let pool = BlockingPool::new("test", 1, 2).unwrap();
+        let pool = BlockingPool::new(1, 2);
         let (release, held) = channel::<()>();
         let (begun, begins) = oneshot::channel();
         let busy = {
@@ -287,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_takes_too_long_is_reported_and_goes_on() {
-        let pool = BlockingPool::new("test", 1, 2).unwrap();
+        let pool = BlockingPool::new(1, 2);
         let (release, held) = channel::<()>();
         let (done, ends) = oneshot::channel();
         let work = move || {
@@ -311,7 +260,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_that_no_thread_begins_in_time_is_refused_and_never_begun() {
-        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new(1, 8);
         let (release, held) = channel::<()>();
         let mut busy = Box::pin(pool.run(move || held.recv().unwrap()));
         assert!(is_pending(&mut busy));
@@ -331,7 +280,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_whose_client_has_gone_is_not_begun() {
-        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new(1, 8);
         let done = Arc::new(AtomicUsize::new(0));
         let (release, held) = channel::<()>();
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -350,7 +299,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_becomes_an_error_response_and_the_thread_continues() {
-        let pool = BlockingPool::new("test", 1, 8).unwrap();
+        let pool = BlockingPool::new(1, 8);
         let refusal = pool.run(|| std::panic::panic_any("on purpose")).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 500);
         assert_eq!(pool.run(|| 5).await, Ok(5));
@@ -369,7 +318,7 @@ mod tests {
         assert!(third.as_mut().poll(&mut cx).is_pending());
         let refusal = limiter.acquire_permit("a").await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
-        limiter.acquire_permit("b").await.unwrap();
+        drop(limiter.acquire_permit("b").await.unwrap());
         drop(first);
         drop(third.await.unwrap());
         // A request that is dropped while it waits no longer counts.
@@ -401,6 +350,6 @@ mod tests {
         let fourth = Box::pin(limiter.acquire_permit("a"));
         drop(first);
         drop(third.await.unwrap());
-        fourth.await.unwrap();
+        drop(fourth.await.unwrap());
     }
 }

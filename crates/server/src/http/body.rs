@@ -12,9 +12,7 @@
 //! [`STEP_BYTES`] of input. Memory never holds more output than one step produces. The
 //! decompression layer of tower-http does not limit the ratio.
 
-use crate::http::FramePoll;
-use crate::http::http_error::HttpError;
-use crate::http::options::ServerLimits;
+use crate::http::{FramePoll, HttpError, ServerLimits};
 use axum::http::StatusCode;
 use flate2::write::MultiGzDecoder;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
@@ -55,11 +53,9 @@ pub(crate) fn body_too_large(limit: u64) -> HttpError {
 /// Request body with a size limit and a minimum rate.
 pub(crate) struct LimitedBody<B> {
     body: B,
+    limits: ServerLimits,
     error_slot: BodyErrorSlot,
     received: u64,
-    limit: u64,
-    grace: Duration,
-    bytes_per_s: u64,
     /// Time spent waiting for the client, excluding the current wait.
     waited: Duration,
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
@@ -69,11 +65,9 @@ impl<B> LimitedBody<B> {
     pub(crate) fn new(body: B, limits: &ServerLimits, error_slot: BodyErrorSlot) -> LimitedBody<B> {
         LimitedBody {
             body,
+            limits: limits.clone(),
             error_slot,
             received: 0,
-            limit: limits.body_bytes,
-            grace: limits.body_grace,
-            bytes_per_s: limits.body_bytes_per_s.max(1),
             waited: Duration::ZERO,
             waiting: None,
         }
@@ -84,25 +78,24 @@ impl<B> LimitedBody<B> {
             self.waited += started.elapsed();
         }
         self.received += bytes.len() as u64;
-        if self.received > self.limit {
-            return Err(self.error_slot.reject_body(body_too_large(self.limit)));
+        if self.received > self.limits.body_bytes {
+            return Err(self.error_slot.reject_body(body_too_large(self.limits.body_bytes)));
         }
         Ok(())
     }
 
     /// Becomes ready when the client has taken too long for the number of bytes sent.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RejectedBody> {
-        let allowed_by_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
-        let remaining = (self.grace + allowed_by_rate).saturating_sub(self.waited);
+        let bytes_per_s = self.limits.body_bytes_per_s.max(1);
+        let allowed_by_rate = Duration::from_millis(self.received * 1000 / bytes_per_s);
+        let remaining = (self.limits.body_grace + allowed_by_rate).saturating_sub(self.waited);
         let (_, timer) = self.waiting.get_or_insert_with(|| {
             let now = Instant::now();
             (now, Box::pin(sleep_until(now + remaining)))
         });
         timer.as_mut().poll(cx).map(|()| {
-            let message = format!(
-                "the request body arrives at less than {} bytes per second",
-                self.bytes_per_s
-            );
+            let message =
+                format!("the request body arrives at less than {bytes_per_s} bytes per second");
             self.error_slot.reject_body(HttpError::new(StatusCode::REQUEST_TIMEOUT, message))
         })
     }
@@ -145,12 +138,11 @@ const STEP_BYTES: usize = 512;
 /// Request body that is decompressed from gzip while it is read.
 pub(crate) struct GunzipBody<B> {
     body: B,
+    limits: ServerLimits,
     decoder: MultiGzDecoder<Vec<u8>>,
     input: Bytes,
     input_bytes: u64,
     output_bytes: u64,
-    max_output_bytes: u64,
-    max_ratio: u64,
     error_slot: BodyErrorSlot,
     ended: bool,
 }
@@ -159,12 +151,11 @@ impl<B> GunzipBody<B> {
     pub(crate) fn new(body: B, limits: &ServerLimits, error_slot: BodyErrorSlot) -> GunzipBody<B> {
         GunzipBody {
             body,
+            limits: limits.clone(),
             decoder: MultiGzDecoder::new(Vec::new()),
             input: Bytes::new(),
             input_bytes: 0,
             output_bytes: 0,
-            max_output_bytes: limits.unpacked_bytes,
-            max_ratio: limits.unpacked_ratio,
             error_slot,
             ended: false,
         }
@@ -186,21 +177,17 @@ impl<B> GunzipBody<B> {
     fn take_output(&mut self) -> Result<Bytes, RejectedBody> {
         let output = Bytes::from(std::mem::take(self.decoder.get_mut()));
         self.output_bytes += output.len() as u64;
-        if self.output_bytes > self.max_output_bytes {
-            let message = format!(
-                "the body is larger than {} bytes when decompressed",
-                self.max_output_bytes
-            );
-            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &message));
-        }
+        let ServerLimits { unpacked_bytes, unpacked_ratio, .. } = self.limits;
         let max_for_ratio =
-            (self.input_bytes * self.max_ratio).max(ServerLimits::MIN_BYTES_FOR_RATIO);
-        if self.output_bytes > max_for_ratio {
-            let message =
-                format!("the body grows more than {}-fold when decompressed", self.max_ratio);
-            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &message));
-        }
-        Ok(output)
+            (self.input_bytes * unpacked_ratio).max(ServerLimits::MIN_BYTES_FOR_RATIO);
+        let message = if self.output_bytes > unpacked_bytes {
+            format!("the body is larger than {unpacked_bytes} bytes when decompressed")
+        } else if self.output_bytes > max_for_ratio {
+            format!("the body grows more than {unpacked_ratio}-fold when decompressed")
+        } else {
+            return Ok(output);
+        };
+        Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &message))
     }
 
     fn damaged_error(&self) -> RejectedBody {

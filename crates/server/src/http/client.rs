@@ -9,10 +9,10 @@
 //! request must therefore name a literal address of this machine, `localhost`, or the server's
 //! public address. Neither axum nor tower-http checks this.
 
-use crate::http::http_error::Error;
+use crate::http::Error;
 use axum::http::header::{FORWARDED, HOST};
 use axum::http::uri::{Scheme, Uri};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,21 +50,17 @@ impl ClientInfo {
 /// Properties of a connection that are known before its first request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionInfo {
-    pub listener: ListenerOrigin,
+    /// Address at which it was accepted; `None` for a Unix socket.
+    pub local: Option<SocketAddr>,
     pub peer: Option<IpAddr>,
     pub tls: bool,
 }
 
 impl ConnectionInfo {
-    /// Whether a proxy is configured, but the plain-text request did not come from the proxy.
-    pub(crate) fn bypasses_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
-        proxy.is_some() && !self.tls && !self.is_from_proxy(proxy)
-    }
-
     pub(crate) fn is_from_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
         match proxy {
             None => false,
-            Some(TrustedProxy::Unix) => matches!(self.listener, ListenerOrigin::Unix),
+            Some(TrustedProxy::Unix) => self.local.is_none(),
             Some(TrustedProxy::Address(address)) => {
                 self.peer.is_some_and(|peer| peer.to_canonical() == address.to_canonical())
             }
@@ -96,10 +92,10 @@ pub(crate) fn identify_client(
     }
     headers.remove("x-real-ip");
     let secure = forwarded.secure.unwrap_or(info.tls);
-    let site = |authority: &str| hosts.match_site(authority, info.listener, secure);
+    let site = |authority: &str| hosts.match_site(authority, info.local, secure);
     let host = match forwarded.host {
         Some(host) => host,
-        None => single_value(headers, &HOST)?,
+        None => single_value(headers, &HOST)?.to_str().ok()?.to_owned(),
     };
     let site_origin = site(&host)?;
     // An absolute-form target overrides the Host field (RFC 9112, 3.2.2), so both must name this
@@ -149,17 +145,13 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 }
 
 /// Returns the value of a field that must occur exactly once.
-fn single_value(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+pub(crate) fn single_value<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then(|| value.to_owned())
-}
-
-/// Listening socket that accepted a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ListenerOrigin {
-    Tcp(SocketAddr),
-    Unix,
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
 }
 
 /// Names that requests may use for this server.
@@ -197,7 +189,7 @@ impl AllowedHosts {
     fn match_site(
         &self,
         authority: &str,
-        listener: ListenerOrigin,
+        local: Option<SocketAddr>,
         secure: bool,
     ) -> Option<SiteOrigin> {
         let (host, port) = split_authority(authority)?;
@@ -208,9 +200,8 @@ impl AllowedHosts {
             return Some(public.clone());
         }
         let site = SiteOrigin { secure, port: port.unwrap_or(default_port(secure)), host };
-        let local = match listener {
-            ListenerOrigin::Unix => return site.is_loopback().then_some(site),
-            ListenerOrigin::Tcp(local) => local,
+        let Some(local) = local else {
+            return site.is_loopback().then_some(site);
         };
         let ip = local.ip().to_canonical();
         let is_named = match site.address() {
@@ -308,7 +299,7 @@ mod tests {
 
     fn info() -> ConnectionInfo {
         ConnectionInfo {
-            listener: ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap()),
+            local: Some("127.0.0.1:7600".parse().unwrap()),
             peer: Some("127.0.0.1".parse().unwrap()),
             tls: false,
         }
@@ -404,8 +395,8 @@ mod tests {
         assert!(!ask("http://localhost:7600/"));
     }
 
-    fn listener() -> ListenerOrigin {
-        ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap())
+    fn local_address() -> Option<SocketAddr> {
+        Some("127.0.0.1:7600".parse().unwrap())
     }
 
     /// Checks that every accepted `Host` field is a name that no other site can have.
@@ -439,7 +430,7 @@ mod tests {
             let count = random.next_u32() % 6;
             let text: String =
                 (0..count).map(|_| parts[random.next_u32() as usize % parts.len()]).collect();
-            if let Some(site) = AllowedHosts::local().match_site(&text, listener(), false) {
+            if let Some(site) = AllowedHosts::local().match_site(&text, local_address(), false) {
                 let known = ["127.0.0.1", "localhost", "[::1]"];
                 assert!(known.contains(&site.host.as_str()) && site.port == 7600, "{text}");
             }
@@ -454,7 +445,7 @@ mod tests {
             assert!(AllowedHosts::public(url).is_err(), "{url}");
         }
         let hosts = AllowedHosts::public("https://Perf.Example:8443/").unwrap();
-        let site = |name| hosts.match_site(name, listener(), false).map(|site| site.origin());
+        let site = |name| hosts.match_site(name, local_address(), false).map(|site| site.origin());
         assert_eq!(site("perf.example:8443").unwrap(), "https://perf.example:8443");
         assert_eq!(site("perf.example:8444"), None);
     }

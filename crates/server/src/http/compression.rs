@@ -4,14 +4,13 @@
 //! because compression would delay events.
 //!
 //! The compression layer of tower-http would replace only `GzipBody`. That layer also compresses
-//! responses to HEAD, which then lack Content-Length. It keeps strong entity tags, and compresses
-//! all media types except those that it is told to skip.
+//! responses to HEAD, which then lack Content-Length, and all media types except those that it is
+//! told to skip.
 
 use crate::http::FramePoll;
 use axum::body::Body;
 use axum::http::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderValue, VARY,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
 };
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -66,12 +65,6 @@ pub(crate) fn compress_response(
     }
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    if let Some(tag) = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok())
-        && !tag.starts_with("W/")
-        && let Ok(weak) = HeaderValue::from_str(&format!("W/{tag}"))
-    {
-        parts.headers.insert(ETAG, weak);
-    }
     let body = GzipBody {
         body,
         encoder: Some(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))),
@@ -82,15 +75,11 @@ pub(crate) fn compress_response(
 
 fn is_compressible(response: &Response) -> bool {
     let headers = response.headers();
-    let has_body = !matches!(
-        response.status(),
-        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
-    );
+    let has_body = !matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let size = response.body().size_hint();
     has_body
         && size.upper().is_none_or(|bytes| bytes >= MIN_BYTES)
         && !headers.contains_key(CONTENT_ENCODING)
-        && !headers.contains_key(CONTENT_RANGE)
         && headers.get(CONTENT_TYPE).is_some_and(is_text)
 }
 
@@ -110,22 +99,16 @@ struct GzipBody {
 
 impl GzipBody {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, axum::Error>>> {
-        while let Some(mut encoder) = self.encoder.take() {
+        while let Some(encoder) = &mut self.encoder {
             if self.pending.is_empty() {
-                let frame = match Pin::new(&mut self.body).poll_frame(cx) {
-                    Poll::Ready(frame) => frame,
-                    Poll::Pending => {
-                        self.encoder = Some(encoder);
-                        return Poll::Pending;
-                    }
-                };
-                match frame {
+                match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                     Some(Ok(frame)) => self.pending = frame.into_data().unwrap_or_default(),
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => {
-                        return Poll::Ready(Some(
-                            encoder.finish().map(Bytes::from).map_err(axum::Error::new),
-                        ));
+                        let rest = self.encoder.take().map(GzEncoder::finish);
+                        return Poll::Ready(
+                            rest.map(|rest| rest.map(Bytes::from).map_err(axum::Error::new)),
+                        );
                     }
                 }
             }
@@ -134,7 +117,6 @@ impl GzipBody {
                 return Poll::Ready(Some(Err(axum::Error::new(error))));
             }
             let compressed = std::mem::take(encoder.get_mut());
-            self.encoder = Some(encoder);
             if !compressed.is_empty() {
                 return Poll::Ready(Some(Ok(compressed.into())));
             }

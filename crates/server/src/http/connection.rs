@@ -16,10 +16,8 @@
 //! a connection counts towards.
 
 use crate::http::client::{ConnectionInfo, address_group};
-use crate::http::listen;
-use crate::http::lock;
-use crate::http::options::ServerLimits;
 use crate::http::pipeline::RequestPipeline;
+use crate::http::{ServerLimits, listen, lock};
 use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;
@@ -36,7 +34,6 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -58,61 +55,59 @@ pub(crate) async fn serve_tcp(
 ) {
     // By default, the last packet of a response may wait for the client's delayed acknowledgment.
     let _ = socket.set_nodelay(true);
-    listen::set_user_timeout(&socket, shared.limits.stalled_answer);
+    listen::set_user_timeout(&socket, shared.options.limits.stalled_answer);
     let Some(tls) = tls else {
         return serve_plain(socket, info, shared, permit).await;
     };
-    let socket = LingeringSocket::new(socket, &shared.limits);
-    let handshake = tokio::time::timeout(shared.limits.head_timeout, tls.accept(socket));
+    let socket = LingeringSocket::new(socket, &shared.options.limits);
+    let handshake = tokio::time::timeout(shared.options.limits.head_timeout, tls.accept(socket));
     tokio::select! {
         // After a failed handshake, the client cannot receive a response.
         result = handshake => if let Ok(Ok(socket)) = result { serve_requests(socket, info, shared, &permit).await },
-        () = shared.stopper.wait_until_stopped() => (),
-        () = permit.wait_until_evicted() => (),
+        () = shared.options.stopper.wait_until_stopped() => (),
+        () = permit.slot.evicted.notified() => (),
     }
 }
 
 /// Serves a connection without TLS.
-pub(crate) async fn serve_plain<S>(
+pub(crate) async fn serve_plain<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     socket: S,
     info: ConnectionInfo,
     shared: Arc<RequestPipeline>,
     permit: ConnectionPermit,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    serve_requests(LingeringSocket::new(socket, &shared.limits), info, shared, &permit).await;
+) {
+    serve_requests(LingeringSocket::new(socket, &shared.options.limits), info, shared, &permit)
+        .await;
 }
 
-async fn serve_requests<S>(
+async fn serve_requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     socket: S,
     info: ConnectionInfo,
     shared: Arc<RequestPipeline>,
     permit: &ConnectionPermit,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let state = Arc::clone(&shared);
     let service = service_fn(move |request| {
-        permit.mark_active();
+        // A request protects the slot from eviction.
+        lock(&permit.limiter.state).silent.remove(&permit.number);
         let shared = Arc::clone(&state);
         async move { Ok::<_, Infallible>(answer_request(&shared, &info, request, permit).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(shared.limits.head_timeout)
+            .header_read_timeout(shared.options.limits.head_timeout)
             // hyper requires at least 8 kB.
-            .max_buf_size(shared.limits.head_bytes.max(8 << 10))
+            .max_buf_size(shared.options.limits.head_bytes.max(8 << 10))
             .serve_connection(TokioIo::new(socket), service)
     );
     // Ignore connection errors: the client is gone or does not speak HTTP. hyper has sent a
     // response if possible.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = shared.stopper.wait_until_stopped() => connection.as_mut().graceful_shutdown(),
+        () = shared.options.stopper.wait_until_stopped() => connection.as_mut().graceful_shutdown(),
         // An evicted connection is closed without a response.
-        () = permit.wait_until_evicted() => return,
+        () = permit.slot.evicted.notified() => return,
     }
     let _ = connection.await;
 }
@@ -159,8 +154,7 @@ const MAX_READS_PER_POLL: usize = 16;
 /// Socket with a timeout for clients that do not read, and a lingering close.
 pub(crate) struct LingeringSocket<S> {
     socket: S,
-    stalled_answer: Duration,
-    linger: Duration,
+    limits: ServerLimits,
     /// Runs while a write is blocked. If it expires, the write fails.
     stall_timer: Option<Pin<Box<Sleep>>>,
     /// Runs once the writing side is closed. If it expires, the connection is closed.
@@ -169,13 +163,7 @@ pub(crate) struct LingeringSocket<S> {
 
 impl<S> LingeringSocket<S> {
     pub(crate) fn new(socket: S, limits: &ServerLimits) -> LingeringSocket<S> {
-        LingeringSocket {
-            socket,
-            stalled_answer: limits.stalled_answer,
-            linger: limits.linger,
-            stall_timer: None,
-            linger_timer: None,
-        }
+        LingeringSocket { socket, limits: limits.clone(), stall_timer: None, linger_timer: None }
     }
 
     /// Returns the result of a write, or an error if writes have been blocked for too long.
@@ -188,7 +176,7 @@ impl<S> LingeringSocket<S> {
             self.stall_timer = None;
             return written;
         }
-        let limit = self.stalled_answer;
+        let limit = self.limits.stalled_answer;
         let timer = self.stall_timer.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client stopped reading")))
@@ -238,7 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for LingeringSocket<S> {
         if this.linger_timer.is_none() {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
-        let limit = this.linger;
+        let limit = this.limits.linger;
         let timer = this.linger_timer.get_or_insert_with(|| Box::pin(sleep(limit)));
         if timer.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
@@ -265,8 +253,7 @@ const MAX_REJECTIONS: usize = 64;
 pub(crate) struct ConnectionLimiter {
     slots: Arc<Semaphore>,
     connections: u32,
-    per_address: usize,
-    logged_in: usize,
+    limits: ServerLimits,
     state: Mutex<LimiterState>,
     /// Permits for sending 503 to connections without a slot.
     pub(crate) rejections: Arc<Semaphore>,
@@ -314,8 +301,7 @@ impl ConnectionLimiter {
         ConnectionLimiter {
             slots: Arc::new(Semaphore::new(connections)),
             connections: u32::try_from(connections).unwrap_or(u32::MAX),
-            per_address: limits.connections_per_address,
-            logged_in: limits.connections_logged_in,
+            limits: limits.clone(),
             state: Mutex::default(),
             rejections: Arc::new(Semaphore::new(MAX_REJECTIONS)),
         }
@@ -331,8 +317,8 @@ impl ConnectionLimiter {
         let mut state = lock(&self.state);
         let counts = address.and_then(|address| state.by_address.get(&address));
         let (general, login) = counts.map_or((0, 0), |counts| (counts.general, counts.login));
-        let is_within = general < self.per_address;
-        if address.is_some() && !is_within && login >= self.logged_in {
+        let is_within = general < self.limits.connections_per_address;
+        if address.is_some() && !is_within && login >= self.limits.connections_logged_in {
             return None;
         }
         let free = Arc::clone(&self.slots).try_acquire_owned().ok();
@@ -406,11 +392,6 @@ impl LimiterState {
 }
 
 impl ConnectionPermit {
-    /// Records that the client has sent a request, which protects the slot from eviction.
-    fn mark_active(&self) {
-        lock(&self.limiter.state).silent.remove(&self.number);
-    }
-
     /// Whether the connection counts towards the general quota. If the connection counts towards
     /// the login quota but the general quota has room again, it counts towards the general quota
     /// from now on.
@@ -421,7 +402,8 @@ impl ConnectionPermit {
         let mut state = lock(&self.limiter.state);
         let address = self.slot.address;
         let counts = address.and_then(|address| state.by_address.get(&address));
-        if counts.is_none_or(|counts| counts.general >= self.limiter.per_address) {
+        let limit = self.limiter.limits.connections_per_address;
+        if counts.is_none_or(|counts| counts.general >= limit) {
             return false;
         }
         state.move_to_quota(&self.slot, true);
@@ -434,15 +416,11 @@ impl ConnectionPermit {
         let mut state = lock(&self.limiter.state);
         let address = self.slot.address;
         let counts = address.and_then(|address| state.by_address.get(&address));
-        let has_room = counts.is_some_and(|counts| counts.login < self.limiter.logged_in);
+        let limit = self.limiter.limits.connections_logged_in;
+        let has_room = counts.is_some_and(|counts| counts.login < limit);
         if has_room && self.slot.is_within.load(Ordering::Relaxed) {
             state.move_to_quota(&self.slot, false);
         }
-    }
-
-    /// Waits until the slot is evicted.
-    async fn wait_until_evicted(&self) {
-        self.slot.evicted.notified().await;
     }
 }
 

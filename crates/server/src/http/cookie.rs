@@ -4,9 +4,8 @@
 //!
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
-use crate::http::http_error::Error;
-use crate::http::lock;
 use crate::http::token::{SecretDigest, SecretText};
+use crate::http::{Error, lock};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HeaderValue};
 use std::collections::HashMap;

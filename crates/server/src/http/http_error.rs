@@ -4,7 +4,6 @@
 //! accepts JSON, but not HTML, gets `application/problem+json` in the form
 //! `{"error": ..., "hint": ...}` (RFC 9457 allows other members). All others get plain text.
 
-use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -115,11 +114,8 @@ impl HttpError {
     }
 
     fn build_response(&self, content_type: &'static str, text: String) -> Response {
-        let mut response = Response::new(Body::from(text));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        self.set_headers(headers);
+        let mut response = (self.status, [(CONTENT_TYPE, content_type)], text).into_response();
+        self.set_headers(response.headers_mut());
         response
     }
 
@@ -147,14 +143,15 @@ impl IntoResponse for HttpError {
     }
 }
 
+/// Whether the client accepts a media type by its name.
+pub(crate) fn accepts(request_headers: &HeaderMap, mime: &str) -> bool {
+    let mut values = request_headers.get_all(ACCEPT).iter();
+    values.any(|value| value.to_str().is_ok_and(|value| value.contains(mime)))
+}
+
 /// Whether the client accepts JSON, but not HTML.
 fn wants_json(request_headers: &HeaderMap) -> bool {
-    let accepts = |mime: &str| {
-        request_headers
-            .get_all(ACCEPT)
-            .iter()
-            .any(|value| value.to_str().is_ok_and(|value| value.contains(mime)))
-    };
+    let accepts = |mime| accepts(request_headers, mime);
     (accepts("application/json") || accepts("application/problem+json")) && !accepts("text/html")
 }
 

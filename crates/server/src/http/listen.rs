@@ -1,6 +1,6 @@
 //! Opens the sockets of a server, and rejects addresses that others could reach without protection.
 
-use crate::http::http_error::Error;
+use crate::http::Error;
 use rustix::net::sockopt::set_tcp_user_timeout;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
@@ -104,14 +104,10 @@ pub(crate) fn open_sockets(address: &ListenAddress) -> Result<Vec<ListenSocket>,
     match address {
         ListenAddress::Loopback { first, last } => bind_loopback(*first, *last),
         ListenAddress::Address(address) => {
-            Ok(vec![bind_tcp(*address).map_err(|error| address_error(*address, error))?])
+            Ok(vec![bind_tcp(*address).map_err(|error| Error::Address(*address, error))?])
         }
         ListenAddress::Unix(path) => Ok(vec![ListenSocket::Unix(bind_unix(path)?, path.clone())]),
     }
-}
-
-fn address_error(address: SocketAddr, error: std::io::Error) -> Error {
-    Error::Address(address, error)
 }
 
 fn bind_tcp(address: SocketAddr) -> std::io::Result<ListenSocket> {
@@ -121,15 +117,14 @@ fn bind_tcp(address: SocketAddr) -> std::io::Result<ListenSocket> {
 }
 
 fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
-    let attempts =
-        if first == 0 { PORT_ATTEMPTS } else { usize::from(last.saturating_sub(first)) + 1 };
-    for (_, step) in (0..attempts).zip(0..=u16::MAX) {
-        let port = if first == 0 { 0 } else { first + step };
+    let ports =
+        if first == 0 { vec![0; PORT_ATTEMPTS] } else { (first..=last.max(first)).collect() };
+    for port in ports {
         let ipv4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         let listener = match TcpListener::bind(ipv4) {
             Ok(listener) => listener,
             Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
-            Err(error) => return Err(address_error(ipv4, error)),
+            Err(error) => return Err(Error::Address(ipv4, error)),
         };
         let bound = listener.local_addr().map_err(Error::Socket)?;
         listener.set_nonblocking(true).map_err(Error::Socket)?;

@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Maximum number of waiting lines. Further lines are only counted.
 const MAX_WAITING_LINES: usize = 1024;
 
-/// Destination of the request log.
+/// Destination of the request log. The default discards everything.
 #[derive(Clone, Debug, Default)]
 pub struct RequestLog {
     /// Takes the lines. The number counts the lines that it could not take.
@@ -30,11 +30,6 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
-    /// Creates a log that discards everything.
-    pub fn off() -> RequestLog {
-        RequestLog::default()
-    }
-
     /// Creates a log that writes to stderr.
     pub fn stderr() -> RequestLog {
         // Ignore errors: if stderr is closed, there is nowhere to report them.

@@ -61,6 +61,7 @@ mod server;
 pub mod token;
 
 pub use client::{AllowedHosts, ClientInfo, TrustedProxy};
+pub(crate) use http_error::accepts;
 pub use http_error::{Error, HttpError};
 pub use listen::{BoundAddress, ListenAddress};
 pub use log::RequestLog;

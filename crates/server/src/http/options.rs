@@ -3,11 +3,8 @@
 //! The defaults suit a server of pages and benchmark results. Other modules enforce the limits:
 //! `server`, `connection`, `pipeline` and `body`.
 
-use crate::http::client::{AllowedHosts, TrustedProxy};
-use crate::http::http_error::Error;
-use crate::http::listen::ListenAddress;
-use crate::http::lock;
-use crate::http::log::RequestLog;
+use crate::http::events::HubState;
+use crate::http::{AllowedHosts, Error, ListenAddress, RequestLog, TrustedProxy, lock};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
@@ -152,32 +149,23 @@ impl TlsIdentity {
 }
 
 /// Stops a server from another thread. Clones stop the same server.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ServerStopper(Arc<StopState>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct StopState {
     stop_signal: watch::Sender<bool>,
-    listeners: Mutex<Vec<Weak<dyn StopListener>>>,
-}
-
-/// Something that ends when the server stops.
-pub(crate) trait StopListener: Send + Sync {
-    fn on_stop(&self);
+    /// Event streams, which end when the server stops.
+    hubs: Mutex<Vec<Weak<Mutex<HubState>>>>,
 }
 
 impl ServerStopper {
-    /// Creates a stopper for a server that does not exist yet.
-    pub fn new() -> ServerStopper {
-        ServerStopper::default()
-    }
-
     /// Makes the server stop accepting connections. Requests in flight may take up to
     /// [`crate::http::ServerLimits::stop_timeout`] to complete.
     pub fn stop(&self) {
         self.0.stop_signal.send_replace(true);
-        let listeners = std::mem::take(&mut *lock(&self.0.listeners));
-        listeners.iter().filter_map(Weak::upgrade).for_each(|listener| listener.on_stop());
+        let hubs = std::mem::take(&mut *lock(&self.0.hubs));
+        hubs.iter().filter_map(Weak::upgrade).for_each(|hub| lock(&hub).end_streams());
     }
 
     /// Whether [`ServerStopper::stop`] was called.
@@ -185,17 +173,15 @@ impl ServerStopper {
         *self.0.stop_signal.borrow()
     }
 
-    /// Registers something that ends when the server stops. If the server has stopped, ends it at
-    /// once.
-    pub(crate) fn add_listener(&self, listener: &Arc<impl StopListener + 'static>) {
-        let mut listeners = lock(&self.0.listeners);
+    /// Registers event streams that end when the server stops. If the server has stopped, ends them
+    /// at once.
+    pub(crate) fn add_hub(&self, hub: &Arc<Mutex<HubState>>) {
+        let mut hubs = lock(&self.0.hubs);
         if self.is_stopped() {
-            drop(listeners);
-            listener.on_stop();
+            lock(hub).end_streams();
         } else {
-            listeners.retain(|listener| listener.strong_count() > 0);
-            let listener = Arc::downgrade(listener);
-            listeners.push(listener);
+            hubs.retain(|hub| hub.strong_count() > 0);
+            hubs.push(Arc::downgrade(hub));
         }
     }
 
@@ -205,11 +191,5 @@ impl ServerStopper {
         // The sender outlives this future, because the waiting task also has a clone of the
         // stopper.
         async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
-    }
-}
-
-impl fmt::Debug for ServerStopper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Stopper").field(&self.is_stopped()).finish()
     }
 }

@@ -13,13 +13,9 @@
 //! abuse. The CORS layer of tower-http does the opposite: it grants access to other sites.
 
 use crate::http::body::{BodyErrorSlot, GunzipBody, LimitedBody, body_too_large};
-use crate::http::client::{
-    AllowedHosts, ClientInfo, ConnectionInfo, TrustedProxy, identify_client,
-};
-use crate::http::compression;
-use crate::http::http_error::HttpError;
-use crate::http::log::{LogEntry, LoggedBody, RequestLog};
-use crate::http::options::{ServerLimits, ServerOptions, ServerStopper};
+use crate::http::client::{ConnectionInfo, identify_client, single_value};
+use crate::http::log::{LogEntry, LoggedBody};
+use crate::http::{ClientInfo, HttpError, ServerOptions, compression};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
@@ -64,22 +60,14 @@ const DEFAULT_HEADERS: [(HeaderName, &str); 2] =
 /// Handles a request on its way from a connection to the router, and the response on its way back.
 /// All connections of a server share it.
 pub(crate) struct RequestPipeline {
-    pub(crate) limits: ServerLimits,
-    pub(crate) stopper: ServerStopper,
-    pub(crate) proxy: Option<TrustedProxy>,
-    hosts: AllowedHosts,
-    log: RequestLog,
+    pub(crate) options: ServerOptions,
     router: TowerToHyperService<Router>,
 }
 
 impl RequestPipeline {
     pub(crate) fn new(options: ServerOptions, router: Router) -> RequestPipeline {
         RequestPipeline {
-            limits: options.limits,
-            stopper: options.stopper,
-            hosts: options.hosts,
-            proxy: options.proxy,
-            log: options.log,
+            options,
             // The body limits of this module replace the default limit of axum.
             router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
         }
@@ -94,17 +82,20 @@ impl RequestPipeline {
         let (mut parts, body) = request.into_parts();
         let mut entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
-        let client = identify_client(&self.hosts, self.proxy, info, uri, headers);
+        let client = identify_client(&self.options.hosts, self.options.proxy, info, uri, headers);
         let login = client.as_ref().map(|client| Arc::clone(&client.login));
         if let Some(client) = &client {
             entry.address = client.address;
         }
-        let is_bypass = info.bypasses_proxy(self.proxy) && uri.path() != HEALTH_PATH;
+        let proxy = self.options.proxy;
+        let is_from_elsewhere = proxy.is_some() && !info.tls && !info.is_from_proxy(proxy);
+        let is_bypass = is_from_elsewhere && uri.path() != HEALTH_PATH;
         let request_headers = parts.headers.clone();
         let error_slot = BodyErrorSlot::default();
         let has_body = !body.is_end_stream();
         let checked = if is_bypass {
-            Err(bypassed_proxy_error())
+            let message = "only the TLS-terminating proxy may connect here";
+            Err(HttpError::new(StatusCode::FORBIDDEN, message))
         } else {
             self.check_request(&mut parts, body, client, &error_slot)
         };
@@ -151,24 +142,28 @@ impl RequestPipeline {
         error_slot: &BodyErrorSlot,
     ) -> Result<Body, HttpError> {
         let client = client.ok_or_else(|| unknown_host_error(&parts.headers, &parts.uri))?;
-        check_length(&parts.headers, self.limits.body_bytes)?;
+        check_length(&parts.headers, self.options.limits.body_bytes)?;
         if let Some(refusal) = cross_site_error(&parts.method, &parts.headers, &client) {
             return Err(refusal);
         }
         let is_gzipped = is_gzip(&parts.headers)?;
         parts.extensions.insert(client);
-        let limited = LimitedBody::new(body, &self.limits, error_slot.clone());
+        let limited = LimitedBody::new(body, &self.options.limits, error_slot.clone());
         if !is_gzipped {
             return Ok(Body::new(limited));
         }
         parts.headers.remove(CONTENT_ENCODING);
         parts.headers.remove(CONTENT_LENGTH);
-        Ok(Body::new(GunzipBody::new(limited, &self.limits, error_slot.clone())))
+        Ok(Body::new(GunzipBody::new(limited, &self.options.limits, error_slot.clone())))
     }
 
     async fn route_request(&self, request: Request<Body>) -> Response {
         if request.uri().path() == HEALTH_PATH {
-            return health_response(request.method());
+            return if request.method().is_safe() {
+                ([("cache-control", "no-store")], "ok\n").into_response()
+            } else {
+                StatusCode::METHOD_NOT_ALLOWED.into_response()
+            };
         }
         match catch_panic(self.router.call(request)).await {
             Some(Ok(response)) => response,
@@ -188,7 +183,7 @@ impl RequestPipeline {
         let mut response = compression::compress_response(response, &entry.method, takes_gzip);
         set_security_headers(response.headers_mut());
         entry.status = response.status();
-        response.map(|body| LoggedBody::wrap_body(body, entry, &self.log))
+        response.map(|body| LoggedBody::wrap_body(body, entry, &self.options.log))
     }
 }
 
@@ -207,25 +202,17 @@ fn set_security_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds to `rendered` the header fields that only the handler's `response` has, except
-/// `Content-Length`.
-fn merge_headers(response: Response, mut rendered: Response) -> Response {
-    let rendered_headers = rendered.headers().clone();
-    let is_missing =
-        |name: &HeaderName| *name != CONTENT_LENGTH && !rendered_headers.contains_key(name);
-    let mut name = None;
-    for (next, value) in response.into_parts().0.headers {
-        // The iterator yields a field's name only with its first value.
-        name = next.or(name);
-        if let Some(name) = name.clone().filter(is_missing) {
-            rendered.headers_mut().append(name, value);
-        }
+/// Replaces the content of the handler's response and the header fields that `rendered` has.
+fn merge_headers(mut response: Response, rendered: Response) -> Response {
+    let (parts, body) = rendered.into_parts();
+    *response.status_mut() = parts.status;
+    *response.body_mut() = body;
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_LENGTH);
+    for (name, value) in &parts.headers {
+        headers.insert(name, value.clone());
     }
-    rendered
-}
-
-fn bypassed_proxy_error() -> HttpError {
-    HttpError::new(StatusCode::FORBIDDEN, "only the TLS-terminating proxy may connect here")
+    response
 }
 
 fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
@@ -264,14 +251,6 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, HttpError> {
             Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
                 .with_hint("use gzip once, or no encoding"))
         }
-    }
-}
-
-fn health_response(method: &Method) -> Response {
-    if method.is_safe() {
-        ([("cache-control", "no-store")], "ok\n").into_response()
-    } else {
-        StatusCode::METHOD_NOT_ALLOWED.into_response()
     }
 }
 
@@ -321,12 +300,10 @@ fn cross_site_error(
 
 /// Returns the `Origin` field. If the field is repeated, returns an invalid origin.
 fn origin_header(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(ORIGIN).iter();
-    let first = values.next()?;
-    match (first.to_str(), values.next()) {
-        (Ok(origin), None) => Some(origin),
-        _ => Some("invalid"),
-    }
+    headers.contains_key(ORIGIN).then(|| {
+        let origin = single_value(headers, &ORIGIN).and_then(|origin| origin.to_str().ok());
+        origin.unwrap_or("invalid")
+    })
 }
 
 /// Whether the user followed a link, the only kind of request that other sites may cause. A request

@@ -3,13 +3,11 @@
 //! Start at [`HttpServer::bind`]. The module `connection` handles one connection, and `pipeline`
 //! handles one request.
 
-use crate::http::client::{ConnectionInfo, ListenerOrigin};
+use crate::http::client::ConnectionInfo;
 use crate::http::connection::{self, ConnectionLimiter};
-use crate::http::http_error::Error;
-use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
-use crate::http::options::{ServerOptions, ServerStopper, TlsIdentity};
+use crate::http::listen::{self, ListenSocket, ServerProtection, exposure_error};
 use crate::http::pipeline::RequestPipeline;
-use std::fmt;
+use crate::http::{BoundAddress, Error, ServerOptions, ServerStopper};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +25,6 @@ pub struct HttpServer {
     addresses: Vec<BoundAddress>,
     runtime: Runtime,
     shared: Arc<RequestPipeline>,
-    tls: Option<TlsIdentity>,
 }
 
 impl HttpServer {
@@ -65,7 +62,6 @@ impl HttpServer {
             listeners,
             addresses,
             runtime,
-            tls: options.tls.clone(),
             shared: Arc::new(RequestPipeline::new(options, router)),
         })
     }
@@ -77,7 +73,7 @@ impl HttpServer {
 
     /// Returns the handle that stops this server.
     pub fn stopper(&self) -> ServerStopper {
-        self.shared.stopper.clone()
+        self.shared.options.stopper.clone()
     }
 
     /// Serves until stopped, then waits for requests in flight, up to
@@ -86,37 +82,30 @@ impl HttpServer {
     /// # Errors
     /// Fails if the sockets cannot be used.
     pub fn run(self) -> Result<(), Error> {
-        let HttpServer { listeners, runtime, shared, tls, .. } = self;
-        let limits = shared.limits.clone();
-        let limiter = Arc::new(ConnectionLimiter::new(&limits));
-        let acceptor = tls.map(|identity| TlsAcceptor::from(identity.config));
-        let mut paths = Vec::new();
+        let HttpServer { listeners, addresses, runtime, shared } = self;
+        let limits = &shared.options.limits;
+        let limiter = Arc::new(ConnectionLimiter::new(limits));
+        let identity = shared.options.tls.as_ref();
+        let acceptor = identity.map(|identity| TlsAcceptor::from(identity.config.clone()));
         let result = runtime.block_on(async {
             for listener in listeners {
-                if let ListenSocket::Unix(_, path) = &listener {
-                    paths.push(path.clone());
-                }
                 let (shared, limiter) = (Arc::clone(&shared), Arc::clone(&limiter));
                 spawn_accept_loop(listener, shared, limiter, acceptor.clone())
                     .map_err(Error::Socket)?;
             }
-            shared.stopper.wait_until_stopped().await;
+            shared.options.stopper.wait_until_stopped().await;
             // Connections that are still open after this timeout are cut off.
             let _ = tokio::time::timeout(limits.stop_timeout, limiter.wait_until_empty()).await;
             Ok(())
         });
-        for path in paths {
-            // Ignore errors: the file may be gone, and the next server removes a remaining file.
-            let _ = std::fs::remove_file(path);
+        for address in addresses {
+            if let BoundAddress::Unix(path) = address {
+                // Ignore errors: the file may be gone, and the next server removes a remaining file.
+                let _ = std::fs::remove_file(path);
+            }
         }
         runtime.shutdown_background();
         result
-    }
-}
-
-impl fmt::Debug for HttpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addresses", &self.addresses).finish_non_exhaustive()
     }
 }
 
@@ -127,7 +116,7 @@ fn spawn_accept_loop(
     limiter: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
 ) -> io::Result<()> {
-    let stopped = shared.stopper.wait_until_stopped();
+    let stopped = shared.options.stopper.wait_until_stopped();
     let accepting: Pin<Box<dyn Future<Output = ()> + Send>> = match listener {
         ListenSocket::Tcp(listener) => {
             Box::pin(accept_tcp(TcpListener::from_std(listener)?, shared, limiter, tls))
@@ -156,13 +145,9 @@ async fn accept_tcp(
         let Ok(local) = socket.local_addr() else {
             continue;
         };
-        let info = ConnectionInfo {
-            listener: ListenerOrigin::Tcp(local),
-            peer: Some(peer.ip()),
-            tls: tls.is_some(),
-        };
+        let info = ConnectionInfo { local: Some(local), peer: Some(peer.ip()), tls: tls.is_some() };
         // A trusted proxy carries the connections of many clients and limits them itself.
-        let counted_address = (!info.is_from_proxy(shared.proxy)).then_some(peer.ip());
+        let counted_address = (!info.is_from_proxy(shared.options.proxy)).then_some(peer.ip());
         let Some(permit) = limiter.acquire_slot(counted_address) else {
             // Send a plain HTTP response. A TLS client could not read it, so its connection is only
             // closed.
@@ -171,7 +156,7 @@ async fn accept_tcp(
             {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    connection::reject_connection(socket, &shared.limits).await;
+                    connection::reject_connection(socket, &shared.options.limits).await;
                     drop(rejection_permit);
                 });
             }
@@ -199,7 +184,7 @@ async fn accept_unix(
         };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            let info = ConnectionInfo { listener: ListenerOrigin::Unix, peer: None, tls: false };
+            let info = ConnectionInfo { local: None, peer: None, tls: false };
             connection::serve_plain(socket, info, shared, permit).await;
         });
     }

@@ -10,9 +10,8 @@
 //! addresses. The usual rate-limiting middleware counts requests, not failures, and would slow down
 //! a team behind one address.
 
-use crate::http::client::address_group;
-use crate::http::http_error::{Error, HttpError};
-use crate::http::lock;
+use crate::http::client::{address_group, single_value};
+use crate::http::{Error, HttpError, lock};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine;
@@ -181,15 +180,11 @@ pub enum PresentedToken {
 
 /// Reads the token of `Authorization: Bearer TOKEN` (RFC 6750).
 pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else {
-        return if headers.contains_key(AUTHORIZATION) {
-            PresentedToken::Malformed
-        } else {
-            PresentedToken::None
-        };
-    };
-    let token = value.to_str().ok().and_then(|value| {
+    if !headers.contains_key(AUTHORIZATION) {
+        return PresentedToken::None;
+    }
+    let value = single_value(headers, &AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = value.and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| AccessToken::parse(token.trim()))?
     });
@@ -216,11 +211,13 @@ fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
 }
 
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
+/// Maximum number of failures of an address within [`FAILURE_WINDOW`].
+const MAX_FAILURES: usize = 10;
 /// Maximum number of tracked addresses. When another address would exceed it, the address that has
 /// gone longest without a failure is dropped.
 const MAX_ADDRESSES: usize = 4096;
 
-/// Counts failures per address.
+/// Counts failures per address. Each address may fail ten times per minute.
 ///
 /// ```
 /// use speedwell_server::http::token::FailureLimiter;
@@ -233,25 +230,12 @@ const MAX_ADDRESSES: usize = 4096;
 /// }
 /// assert_eq!(failures.check_address(address, now).unwrap_err().status, 429);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FailureLimiter {
-    per_minute: usize,
     by_address: Mutex<HashMap<IpAddr, VecDeque<Instant>>>,
 }
 
-impl Default for FailureLimiter {
-    /// Allows each address ten failures per minute.
-    fn default() -> FailureLimiter {
-        FailureLimiter::new(10)
-    }
-}
-
 impl FailureLimiter {
-    /// Allows each address `per_minute` failures per minute.
-    pub fn new(per_minute: usize) -> FailureLimiter {
-        FailureLimiter { per_minute: per_minute.max(1), by_address: Mutex::default() }
-    }
-
     /// Checks that this address may try to log in. `None` stands for clients on a Unix socket.
     ///
     /// # Errors
@@ -262,11 +246,10 @@ impl FailureLimiter {
         let Some(times) = by_address.get(&address_key(address)) else {
             return Ok(());
         };
-        let recent =
-            times.iter().filter(|time| now.saturating_duration_since(**time) < FAILURE_WINDOW);
-        let recent: Vec<&Instant> = recent.collect();
+        let is_recent = |time: &&Instant| now.saturating_duration_since(**time) < FAILURE_WINDOW;
+        let recent: Vec<&Instant> = times.iter().filter(is_recent).collect();
         match recent.first() {
-            Some(first) if recent.len() >= self.per_minute => {
+            Some(first) if recent.len() >= MAX_FAILURES => {
                 let remaining = FAILURE_WINDOW - now.saturating_duration_since(**first);
                 let message = "too many failed logins from this address";
                 Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, message)
@@ -288,7 +271,7 @@ impl FailureLimiter {
         }
         let times = by_address.entry(key).or_default();
         times.push_back(now);
-        while times.len() > self.per_minute {
+        while times.len() > MAX_FAILURES {
             times.pop_front();
         }
     }
@@ -413,10 +396,12 @@ mod tests {
 
     #[test]
     fn the_refusal_says_when_to_try_again() {
-        let failures = FailureLimiter::new(2);
+        let failures = FailureLimiter::default();
         let start = Instant::now();
         failures.record_failure(None, start);
-        failures.record_failure(None, start + Duration::from_secs(20));
+        for _ in 1..MAX_FAILURES {
+            failures.record_failure(None, start + Duration::from_secs(20));
+        }
         let refusal = failures.check_address(None, start + Duration::from_secs(30)).unwrap_err();
         assert_eq!(refusal.retry_after_s, Some(31));
         assert!(failures.check_address(None, start + Duration::from_secs(61)).is_ok());

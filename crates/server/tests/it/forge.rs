@@ -104,13 +104,19 @@ fn an_older_result_never_replaces_a_newer_one() {
         client.post_comment(&comment_text("b", 5, "newer"), &unknown_order).unwrap();
         let older_outcome =
             client.post_comment(&comment_text("a", 4, "older"), &unknown_order).unwrap();
-        assert!(matches!(older_outcome, CommentOutcome::Outdated(_)), "{forge}: {older_outcome:?}");
+        assert!(
+            matches!(older_outcome, CommentOutcome::Outdated { .. }),
+            "{forge}: {older_outcome:?}"
+        );
         assert_eq!(our_comments(&fake), ["newer"], "{forge}");
         // Measured later, but of older code.
         let order = |one: &str, other: &str| Some(one.cmp(other));
         let older_outcome =
             client.post_comment(&comment_text("a", 9, "older code"), &order).unwrap();
-        assert!(matches!(older_outcome, CommentOutcome::Outdated(_)), "{forge}: {older_outcome:?}");
+        assert!(
+            matches!(older_outcome, CommentOutcome::Outdated { .. }),
+            "{forge}: {older_outcome:?}"
+        );
         assert_eq!(our_comments(&fake), ["newer"], "{forge}");
     }
 }
@@ -305,7 +311,10 @@ fn an_older_result_replaces_neither_the_comment_nor_the_status() {
         assert_eq!(red.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
         let older_outcome =
             client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
-        assert!(matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))), "{forge}");
+        assert!(
+            matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated { .. }))),
+            "{forge}"
+        );
         assert_eq!(older_outcome.status.unwrap().unwrap(), StatusOutcome::Outdated, "{forge}");
         assert_eq!(our_comments(&fake), ["Failure"], "{forge}");
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
@@ -330,7 +339,10 @@ fn each_commit_keeps_the_status_of_its_own_newest_result() {
         client.post_update(&update(next, 7, CommitState::Success), &unknown_order);
         // The comment is about the next commit, and this one has no status yet.
         let older_outcome = red(5);
-        assert!(matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))), "{forge}");
+        assert!(
+            matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated { .. }))),
+            "{forge}"
+        );
         assert_eq!(older_outcome.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
         client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");

@@ -81,8 +81,10 @@ fn the_log_has_a_line_for_each_request_and_no_secret() {
 
 #[test]
 fn the_log_may_be_json() {
-    let served =
-        TestServer::start(ServerOptions { log: RequestLog::off().as_json(), ..local_options() });
+    let served = TestServer::start(ServerOptions {
+        log: RequestLog::default().as_json(),
+        ..local_options()
+    });
     served.send_request("GET /", &[]);
     let line: serde_json::Value = serde_json::from_str(&served.log_line()).unwrap();
     assert_eq!(line["path"], "/");

@@ -54,7 +54,7 @@ fn an_address_reachable_by_others_is_refused_without_tls() {
             Err(Error::Exposed(message)) => {
                 assert!(message.contains("'0.0.0.0:0'") && message.contains("TLS"))
             }
-            other => panic!("{other:?}"),
+            other => panic!("{:?}", other.map(|_| ())),
         }
     }
 }

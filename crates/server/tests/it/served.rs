@@ -70,10 +70,10 @@ pub fn test_limits() -> ServerLimits {
 impl TestServer {
     pub fn start(mut options: ServerOptions) -> TestServer {
         let seen = Arc::new(ObservedRequests::default());
-        let hub = EventHub::starting_at(0)
-            .end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
-        let assets = AssetTable::new("/static/", [("style.css", STYLE)]);
-        let style = assets.asset_path("style.css").unwrap().to_owned();
+        let hub =
+            EventHub::default().end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
+        let mut assets = AssetTable::default();
+        let style = assets.add_file("style.css", "text/css; charset=utf-8", STYLE);
         let router = test_router(&seen, &hub).merge(assets.router());
         let counting = Arc::clone(&seen);
         let router =
@@ -185,9 +185,7 @@ fn test_router(seen: &Arc<ObservedRequests>, hub: &EventHub) -> Router {
         .route("/pieces", post(move |body: Body| count_pieces(body, reading)))
         .route(
             "/events",
-            get(move |headers: HeaderMap| async move {
-                watched.stream_response(&headers, || vec![ServerEvent::new("now", "first")])
-            }),
+            get(move || async move { watched.stream_response(ServerEvent::new("now", "first")) }),
         )
 }
 

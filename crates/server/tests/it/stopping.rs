@@ -50,7 +50,7 @@ fn a_request_that_outlasts_the_stop_timeout_is_cut_off() {
 
 #[test]
 fn a_server_may_be_stopped_before_it_runs() {
-    let stopper = speedwell_server::http::ServerStopper::new();
+    let stopper = speedwell_server::http::ServerStopper::default();
     stopper.stop();
     let mut served = TestServer::start(speedwell_server::http::ServerOptions {
         stopper,

@@ -239,7 +239,7 @@ fn post_all(site: &SiteState, public_url: Option<&str>) {
         let Some(Ok(Some(setting))) = setting else { continue };
         let link = public_url.map(|url| format!("{}/{}", url.trim_end_matches('/'), project.name));
         let poster = CommentPoster { site, project: &project.name, setting: &setting, link };
-        if let Err(error) = poster.post_pending(project.path()) {
+        if let Err(error) = poster.post_pending(&project.path) {
             status::print_warning(&format!(
                 "Cannot comment for project '{}': {error:#}.",
                 project.name

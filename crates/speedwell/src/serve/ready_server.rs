@@ -145,7 +145,7 @@ impl ReadyServer {
             Store::open_to_read(&path)?;
         }
         let listen_plan = ListenPlan::from_args(args)?;
-        let stopper = ServerStopper::new();
+        let stopper = ServerStopper::default();
         let rules = AccessRules {
             allows_anonymous_reads: listen_plan.is_local && !args.private,
             has_key: listen_plan.is_local,
@@ -281,7 +281,7 @@ impl ListenPlan {
             None => AllowedHosts::local(),
         };
         let log = match (args.log, self.is_local) {
-            (Some(LogFormat::Off), _) | (None, true) => RequestLog::off(),
+            (Some(LogFormat::Off), _) | (None, true) => RequestLog::default(),
             (Some(LogFormat::Text), _) | (None, false) => RequestLog::stderr(),
             (Some(LogFormat::Json), _) => RequestLog::stderr().as_json(),
         };

@@ -3,9 +3,12 @@
 //!
 //! [`PullRequestRef`] identifies a pull request by a string such as `github:owner/name#12`, or by
 //! the environment variables of a CI job. [`ForgeClient`] rejects redirects, because following one
-//! would pass the token on to another server.
+//! would pass the token on to another server. [`RepositoryPages`] has the addresses of the pages of
+//! a repository.
 
-use crate::clients::{SecretToken, agent_config, is_this_machine, truncate_text};
+use crate::clients::{
+    SecretToken, agent_config, is_temporary, is_this_machine, read_text, retry_after, truncate_text,
+};
 use serde_json::Value;
 use speedwell_model::clock::WaitClock;
 use std::fmt;
@@ -100,8 +103,7 @@ impl ForgeClient {
     ) -> Result<Vec<Value>, Error> {
         let mut entries = Vec::new();
         for page in 1..=MAX_PAGES {
-            let separator = if path.contains('?') { '&' } else { '?' };
-            let path = format!("{path}{separator}per_page=100&page={page}");
+            let path = format!("{path}?per_page=100&page={page}");
             let (value, has_more) = self.send_request(action, Method::GET, &path, None)?;
             let Value::Array(page_entries) = value else {
                 return Err(self.unreadable_error(action, "is not a list"));
@@ -183,11 +185,7 @@ impl ForgeClient {
     ) -> Result<(Value, bool), Error> {
         let status = response.status();
         let has_more = has_next_page(response);
-        let text = response
-            .body_mut()
-            .with_config()
-            .limit(MAX_RESPONSE_BYTES)
-            .read_to_string()
+        let text = read_text(response, MAX_RESPONSE_BYTES)
             .map_err(|error| self.unreadable_error(action, &format!("ended early: {error}")))?;
         let json: Option<Value> = serde_json::from_str(&text).ok();
         if status.is_success() {
@@ -233,12 +231,16 @@ impl ForgeClient {
         }
     }
 
+    pub(crate) fn is_gitlab(&self) -> bool {
+        self.pull_request.forge == ForgeKind::GitLab
+    }
+
     pub(crate) fn unreadable_error(&self, action: &'static str, reason: &str) -> Error {
-        Error::Invalid {
-            pull_request: self.pull_request.to_string(),
-            action,
-            reason: format!("the response {reason}"),
-        }
+        self.invalid_error(action, format!("the response {reason}"))
+    }
+
+    pub(crate) fn invalid_error(&self, action: &'static str, reason: String) -> Error {
+        Error::Invalid { pull_request: self.pull_request.to_string(), action, reason }
     }
 }
 
@@ -246,14 +248,7 @@ impl ForgeClient {
 fn is_retryable(status: StatusCode, retry_delay: Option<Duration>) -> bool {
     let is_rate_limit = status == StatusCode::FORBIDDEN && retry_delay.is_some();
     // Two jobs that edit at the same time conflict. The conflict is temporary.
-    let temporary =
-        [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS];
-    temporary.contains(&status) || is_rate_limit || status.is_server_error()
-}
-
-fn retry_after(response: &Response<Body>) -> Option<Duration> {
-    let seconds = response.headers().get("retry-after")?.to_str().ok()?;
-    seconds.trim().parse().ok().map(Duration::from_secs)
+    is_temporary(status) || status == StatusCode::CONFLICT || is_rate_limit
 }
 
 fn has_next_page(response: &Response<Body>) -> bool {
@@ -427,6 +422,47 @@ impl fmt::Display for PullRequestRef {
     }
 }
 
+/// The pages of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryPages {
+    forge: ForgeKind,
+    url: String,
+}
+
+impl RepositoryPages {
+    /// Parses a repository such as `gitea:https://forge.example/owner/name`. Returns `None` if it is
+    /// not one that [`PullRequestRef`] accepts.
+    pub fn parse(repository: &str) -> Option<RepositoryPages> {
+        let PullRequestRef { forge, repository: path, .. } =
+            format!("{repository}#1").parse().ok()?;
+        let (_, address) = repository.split_once(':')?;
+        let server = match address.strip_suffix(path.as_str())? {
+            "" => forge.default_server()?.to_owned(),
+            server => server.trim_end_matches('/').to_owned(),
+        };
+        Some(RepositoryPages { forge, url: format!("{server}/{path}") })
+    }
+
+    /// Returns the address of a pull request, or `None` if `number` is not a number.
+    pub fn pull_url(&self, number: &str) -> Option<String> {
+        let number: u64 = number.parse().ok()?;
+        let page = match self.forge {
+            ForgeKind::GitHub => "pull",
+            ForgeKind::GitLab => "-/merge_requests",
+            ForgeKind::Gitea => "pulls",
+        };
+        Some(format!("{}/{page}/{number}", self.url))
+    }
+
+    /// Returns the address of a commit, or `None` if `revision` is not the id of a commit.
+    pub fn commit_url(&self, revision: &str) -> Option<String> {
+        let is_id = (7..=64).contains(&revision.len())
+            && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let page = if self.forge == ForgeKind::GitLab { "-/commit" } else { "commit" };
+        is_id.then(|| format!("{}/{page}/{revision}", self.url))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -518,5 +554,35 @@ mod tests {
         let expected =
             (ForgeKind::GitLab, "https://git.example/api/v4".to_owned(), "a/b!7".to_owned());
         assert_eq!(pull_request_of_job(&gitlab), Some(expected));
+    }
+
+    #[test]
+    fn pages_have_the_addresses_of_their_forge() {
+        for (repository, pull, commit) in [
+            (
+                "github:o/n",
+                "https://github.com/o/n/pull/12",
+                "https://github.com/o/n/commit/4f1c2d0",
+            ),
+            (
+                "gitlab:a/b/c",
+                "https://gitlab.com/a/b/c/-/merge_requests/12",
+                "https://gitlab.com/a/b/c/-/commit/4f1c2d0",
+            ),
+            (
+                "gitea:https://forge.example/o/n",
+                "https://forge.example/o/n/pulls/12",
+                "https://forge.example/o/n/commit/4f1c2d0",
+            ),
+        ] {
+            let pages = RepositoryPages::parse(repository).unwrap();
+            assert_eq!(pages.pull_url("12").as_deref(), Some(pull));
+            assert_eq!(pages.commit_url("4f1c2d0").as_deref(), Some(commit));
+            assert_eq!(pages.pull_url("../12"), None);
+            assert_eq!(pages.commit_url("v1.0/../x"), None);
+        }
+        for text in ["", "javascript:alert(1)", "gitea:http://forge.example/o/n", "github:o"] {
+            assert_eq!(RepositoryPages::parse(text), None, "{text}");
+        }
     }
 }

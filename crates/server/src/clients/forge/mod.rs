@@ -29,10 +29,11 @@
 //! recognized and does not replace a newer one, whichever job ends first.
 
 mod client;
-mod pages;
 
-pub use client::{EnvLookup, Error, ForgeClient, ForgeKind, ParsePullRequestError, PullRequestRef};
-pub use pages::RepositoryPages;
+pub use client::{
+    EnvLookup, Error, ForgeClient, ForgeKind, ParsePullRequestError, PullRequestRef,
+    RepositoryPages,
+};
 
 use crate::clients::truncate_text;
 use jiff::Timestamp;
@@ -73,15 +74,14 @@ impl ForgeClient {
     /// Posts the comment and sets the status. Neither replaces a newer result, and a failure of one
     /// does not prevent the other.
     pub fn post_update(&self, update: &PullUpdate, order: RevisionOrder<'_>) -> UpdateOutcome {
-        let comment = update.comment.as_ref();
-        let (comment, newer) = match comment.map(|text| self.place_comment(text, order)) {
-            None => (None, None),
-            Some(Ok((posted, newer))) => (Some(Ok(posted)), newer),
-            Some(Err(error)) => (Some(Err(error)), None),
-        };
-        let status = update.status.as_ref().map(|status| match &newer {
+        let comment = update.comment.as_ref().map(|text| self.post_comment(text, order));
+        let status = update.status.as_ref().map(|status| match &comment {
             // The comment reveals a newer result even if the forge does not let us read statuses.
-            Some(newer) if newer.is_about(&status.revision) => Ok(StatusOutcome::Outdated),
+            Some(Ok(CommentOutcome::Outdated { newer, .. }))
+                if newer.revision == sanitize_text(&status.revision) =>
+            {
+                Ok(StatusOutcome::Outdated)
+            }
             _ => self.set_status(status),
         });
         UpdateOutcome { comment, status }
@@ -111,7 +111,7 @@ pub struct CommentText {
 }
 
 /// Outcome of posting a comment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommentOutcome {
     /// A comment was created, with this ID.
     Created(u64),
@@ -119,8 +119,13 @@ pub enum CommentOutcome {
     Edited(u64),
     /// The comment with this ID was up to date.
     Unchanged(u64),
-    /// The comment with this ID shows a newer result, so it was kept.
-    Outdated(u64),
+    /// The comment shows a newer result, so it was kept.
+    Outdated {
+        /// ID of the comment.
+        id: u64,
+        /// Stamp of the newer result.
+        newer: ResultStamp,
+    },
 }
 
 /// An existing comment.
@@ -147,18 +152,9 @@ impl ForgeClient {
         text: &CommentText,
         order: RevisionOrder<'_>,
     ) -> Result<CommentOutcome, Error> {
-        Ok(self.place_comment(text, order)?.0)
-    }
-
-    /// Does the same as [`ForgeClient::post_comment`]. If a newer result stays, also returns its
-    /// stamp.
-    fn place_comment(
-        &self,
-        text: &CommentText,
-        order: RevisionOrder<'_>,
-    ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
         let user = self.query_user_name();
-        let body = text.full_body(self.max_comment_chars());
+        let max_chars = if self.is_gitlab() { 1_000_000 } else { 65_536 };
+        let body = text.full_body(max_chars);
         let comments = self.own_comments(&text.first_line(), user.as_deref())?;
         if !comments.is_empty() {
             return self.update_comments(&comments, text, &body, order);
@@ -172,7 +168,7 @@ impl ForgeClient {
             Some(first) if first.id < id => self.update_comments(&comments, text, &body, order),
             _ => {
                 self.remove_comments(comments.iter().filter(|comment| comment.id > id))?;
-                Ok((CommentOutcome::Created(id), None))
+                Ok(CommentOutcome::Created(id))
             }
         }
     }
@@ -185,7 +181,7 @@ impl ForgeClient {
         text: &CommentText,
         body: &str,
         order: RevisionOrder<'_>,
-    ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
+    ) -> Result<CommentOutcome, Error> {
         let (first, others) = (&comments[0], &comments[1..]);
         let stamped = comments
             .iter()
@@ -196,17 +192,14 @@ impl ForgeClient {
         let target_body = newer.as_ref().map_or(body, |(comment, _)| &*comment.body);
         let is_up_to_date = first.body.trim_end().replace("\r\n", "\n") == target_body.trim_end();
         if !is_up_to_date {
-            let method = match self.pull_request.forge {
-                ForgeKind::GitLab => Method::PUT,
-                ForgeKind::GitHub | ForgeKind::Gitea => Method::PATCH,
-            };
+            let method = if self.is_gitlab() { Method::PUT } else { Method::PATCH };
             self.write_comment(method, &self.comment_path(first.id), target_body)?;
         }
         self.remove_comments(others.iter())?;
-        Ok(match (newer, is_up_to_date) {
-            (Some((_, stamp)), _) => (CommentOutcome::Outdated(first.id), Some(stamp)),
-            (None, true) => (CommentOutcome::Unchanged(first.id), None),
-            (None, false) => (CommentOutcome::Edited(first.id), None),
+        Ok(match newer {
+            Some((_, newer)) => CommentOutcome::Outdated { id: first.id, newer },
+            None if is_up_to_date => CommentOutcome::Unchanged(first.id),
+            None => CommentOutcome::Edited(first.id),
         })
     }
 
@@ -226,9 +219,8 @@ impl ForgeClient {
     }
 
     fn write_comment(&self, method: Method, path: &str, body: &str) -> Result<Value, Error> {
-        let (response, _) =
-            self.send_request(WRITE_COMMENT, method, path, Some(&json!({ "body": body })))?;
-        Ok(response)
+        let body = json!({ "body": body });
+        Ok(self.send_request(WRITE_COMMENT, method, path, Some(&body))?.0)
     }
 
     /// Returns our comments that begin with `first_line`, oldest first.
@@ -251,8 +243,7 @@ impl ForgeClient {
 
     /// Returns the name of the token's user. On GitHub, a job's token may not query the name.
     fn query_user_name(&self) -> Option<String> {
-        let (response, _) =
-            self.send_request("query the user name", Method::GET, "/user", None).ok()?;
+        let response = self.send_request("query the user name", Method::GET, "/user", None).ok()?.0;
         let name = response["login"].as_str().or_else(|| response["username"].as_str());
         name.map(str::to_owned)
     }
@@ -267,29 +258,17 @@ impl ForgeClient {
     }
 
     fn comments_path(&self) -> String {
-        let (repository, number) = (self.repository_path(), self.pull_request.number);
-        match self.pull_request.forge {
-            ForgeKind::GitHub | ForgeKind::Gitea => {
-                format!("{repository}/issues/{number}/comments")
-            }
-            ForgeKind::GitLab => format!("{repository}/merge_requests/{number}/notes"),
-        }
+        let (pulls, comments) =
+            if self.is_gitlab() { ("merge_requests", "notes") } else { ("issues", "comments") };
+        let number = self.pull_request.number;
+        format!("{}/{pulls}/{number}/{comments}", self.repository_path())
     }
 
     fn comment_path(&self, id: u64) -> String {
-        match self.pull_request.forge {
-            ForgeKind::GitHub | ForgeKind::Gitea => {
-                format!("{}/issues/comments/{id}", self.repository_path())
-            }
-            ForgeKind::GitLab => format!("{}/{id}", self.comments_path()),
-        }
-    }
-
-    /// Returns the maximum number of characters in a comment.
-    fn max_comment_chars(&self) -> usize {
-        match self.pull_request.forge {
-            ForgeKind::GitHub | ForgeKind::Gitea => 65_536,
-            ForgeKind::GitLab => 1_000_000,
+        if self.is_gitlab() {
+            format!("{}/{id}", self.comments_path())
+        } else {
+            format!("{}/issues/comments/{id}", self.repository_path())
         }
     }
 }
@@ -328,10 +307,6 @@ impl ResultStamp {
         let fields = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
         let (revision, time) = fields.split_once(" at ")?;
         Some(ResultStamp { revision: revision.to_owned(), at_unix_ms: time.parse().ok()? })
-    }
-
-    fn is_about(&self, revision: &str) -> bool {
-        sanitize_text(revision) == self.revision
     }
 
     fn is_older_than(&self, other: &ResultStamp, order: RevisionOrder<'_>) -> bool {
@@ -441,11 +416,8 @@ impl ForgeClient {
         let is_id = status.revision.len() >= 40
             && status.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_id {
-            return Err(Error::Invalid {
-                pull_request: self.pull_request.to_string(),
-                action: SET_STATUS,
-                reason: format!("'{}' is not a full commit id", status.revision),
-            });
+            let reason = format!("'{}' is not a full commit id", status.revision);
+            return Err(self.invalid_error(SET_STATUS, reason));
         }
         if self.newer_status(status).is_some() {
             return Ok(StatusOutcome::Outdated);
@@ -466,12 +438,8 @@ impl ForgeClient {
     /// Otherwise, or if the forge does not let us read statuses, returns `None`.
     fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
         let (repository, revision) = (self.repository_path(), &status.revision);
-        let path = match self.pull_request.forge {
-            ForgeKind::GitLab => format!("{repository}/repository/commits/{revision}/statuses"),
-            ForgeKind::GitHub | ForgeKind::Gitea => {
-                format!("{repository}/commits/{revision}/statuses")
-            }
-        };
+        let folder = if self.is_gitlab() { "/repository" } else { "" };
+        let path = format!("{repository}{folder}/commits/{revision}/statuses");
         let entries = self.list_entries("read the statuses", &path).ok()?;
         let same_context = entries
             .iter()
@@ -482,11 +450,11 @@ impl ForgeClient {
     }
 
     fn write_status(&self, status: &CommitStatus) -> Result<(), Error> {
-        let is_gitlab = self.pull_request.forge == ForgeKind::GitLab;
+        let is_gitlab = self.is_gitlab();
         let path = format!("{}/statuses/{}", self.repository_path(), status.revision);
         let name = if is_gitlab { "name" } else { "context" };
         let mut body = json!({
-            "state": status.state.name(self.pull_request.forge),
+            "state": status.state.names()[usize::from(is_gitlab)],
             name: status.context,
             "description": status.description_with_time(),
         });
@@ -509,16 +477,14 @@ impl CommitState {
     const ALL: [CommitState; 4] =
         [CommitState::Pending, CommitState::Success, CommitState::Failure, CommitState::Error];
 
-    fn name(self, forge: ForgeKind) -> &'static str {
-        let is_gitlab = forge == ForgeKind::GitLab;
+    /// Returns the names on GitHub and Gitea, and on GitLab.
+    fn names(self) -> [&'static str; 2] {
         match self {
-            CommitState::Pending => "pending",
-            CommitState::Success => "success",
-            CommitState::Failure if is_gitlab => "failed",
-            CommitState::Failure => "failure",
+            CommitState::Pending => ["pending"; 2],
+            CommitState::Success => ["success"; 2],
+            CommitState::Failure => ["failure", "failed"],
             // GitLab has no separate state for errors.
-            CommitState::Error if is_gitlab => "canceled",
-            CommitState::Error => "error",
+            CommitState::Error => ["error", "canceled"],
         }
     }
 }
@@ -543,9 +509,7 @@ fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
     let time: Timestamp = time.strip_suffix(')')?.parse().ok()?;
     // GitHub calls this field `state`. Other forges call it `status`.
     let state = field(&["state", "status"])?;
-    let is_named = |candidate: &CommitState| {
-        [ForgeKind::GitHub, ForgeKind::GitLab].map(|forge| candidate.name(forge)).contains(&state)
-    };
+    let is_named = |candidate: &CommitState| candidate.names().contains(&state);
     Some(CommitStatus {
         revision: revision.to_owned(),
         context: field(&["context", "name"])?.to_owned(),

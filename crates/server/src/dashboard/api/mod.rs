@@ -8,14 +8,13 @@
 //! exit status), tokens, and the audit log; and the endpoints for operators: readiness and metrics.
 //! Points and audit log entries are limited. The response says whether there are more points.
 
-use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::lookups::CommandLookups;
 use crate::dashboard::page::session::{MAX_RUNS, count_runs};
 use crate::dashboard::page::{json_response, typed_response};
-use crate::dashboard::site::{RequestContext, SiteState};
+use crate::dashboard::site::RequestContext;
+use crate::dashboard::{CommandLookups, RequiredPermission, SiteState};
 use crate::http::HttpError;
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use speedwell_store::{Store, StoredPoint};
 use std::fmt::Write as _;
@@ -23,8 +22,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub mod sessions;
-
-type DataResult = Result<Response<Body>, HttpError>;
 
 /// Default number of points in a response.
 const DEFAULT_POINTS: usize = 1_000;
@@ -38,7 +35,7 @@ const MAX_AUDIT_ENTRIES: usize = 200;
 const GATE_OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
 
 /// Returns all series of the project.
-pub fn list_series(context: &RequestContext) -> DataResult {
+pub fn list_series(context: &RequestContext) -> Result<Response, HttpError> {
     context.parse_query()?.check_names(&[])?;
     let project = context.find_project()?;
     let series = project.with_reader(|store| Ok(store.list_series()?))?;
@@ -59,7 +56,7 @@ pub fn list_series(context: &RequestContext) -> DataResult {
 }
 
 /// Returns the newest points of a series.
-pub fn list_points(context: &RequestContext) -> DataResult {
+pub fn list_points(context: &RequestContext) -> Result<Response, HttpError> {
     let query = context.parse_query()?;
     query.check_names(&["series", "most"])?;
     let Some(series) = query.get_number("series")? else {
@@ -105,7 +102,7 @@ fn point_json(stored: &StoredPoint) -> Value {
 }
 
 /// Returns the exit status of `speedwell compare --fail-on` for the sessions, and the reason.
-pub fn evaluate_gate(context: &RequestContext) -> DataResult {
+pub fn evaluate_gate(context: &RequestContext) -> Result<Response, HttpError> {
     let query = context.parse_query()?;
     query.check_names(&[&["base", "with"][..], &GATE_OPTIONS].concat())?;
     let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
@@ -149,19 +146,17 @@ fn check_size(
 }
 
 /// Lists the tokens, without secrets.
-pub fn list_tokens(context: &RequestContext) -> DataResult {
+pub fn list_tokens(context: &RequestContext) -> Result<Response, HttpError> {
     context.parse_query()?.check_names(&[])?;
     let tokens = context.site.first.with_reader(|store| Ok(store.list_tokens()?))?;
     Ok(json_response(StatusCode::OK, &json!({"tokens": tokens})))
 }
 
 /// Returns the newest entries of the audit log.
-pub fn list_audit_entries(context: &RequestContext) -> DataResult {
+pub fn list_audit_entries(context: &RequestContext) -> Result<Response, HttpError> {
     context.parse_query()?.check_names(&[])?;
-    let entries = context
-        .site
-        .first
-        .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
+    let first = &context.site.first;
+    let entries = first.with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
     Ok(json_response(StatusCode::OK, &json!({"audit": entries})))
 }
 
@@ -172,7 +167,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Never fails: the response says what is wrong.
-pub fn check_ready(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn check_ready(context: &RequestContext) -> Result<Response, HttpError> {
     let started = Instant::now();
     let version = context.site.first.with_reader(|store| Ok(store.data_version()?));
     Ok(match version {
@@ -191,7 +186,7 @@ pub fn check_ready(context: &RequestContext) -> Result<Response<Body>, HttpError
 ///
 /// # Errors
 /// Never fails: the response says what is wrong, in plain text.
-pub fn report_metrics(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn report_metrics(context: &RequestContext) -> Result<Response, HttpError> {
     let site = &context.site;
     let metrics = context
         .caller
@@ -218,7 +213,11 @@ fn render_metrics(site: &SiteState) -> Result<String, HttpError> {
     let uptime_s = site.started.elapsed().as_secs_f64();
     metric("up_seconds", "gauge", "Seconds since the server started.", &row(uptime_s));
     let help = "Page responses by status class.";
-    metric("answers_total", "counter", help, &response_rows(site));
+    let counts = site.response_counts.iter().enumerate().skip(1);
+    let responses = counts.map(|(class, count)| {
+        (format!("{{status=\"{class}xx\"}}"), count.load(Ordering::Relaxed) as f64)
+    });
+    metric("answers_total", "counter", help, &responses.collect::<Vec<_>>());
     let projects = site.list_projects()?;
     let label = |name: &str| format!("{{project=\"{name}\"}}");
     let mut sessions = Vec::new();
@@ -234,22 +233,11 @@ fn render_metrics(site: &SiteState) -> Result<String, HttpError> {
     if let Some(bytes) = resident_bytes() {
         metric("resident_bytes", "gauge", "Resident memory of the server.", &row(bytes));
     }
-    if let Ok(data) = std::fs::metadata(site.first.path()) {
+    if let Ok(data) = std::fs::metadata(&site.first.path) {
         let bytes = row(data.len() as f64);
         metric("store_bytes", "gauge", "Size of the results file.", &bytes);
     }
     Ok(out)
-}
-
-/// Returns the number of responses per status class, with labels.
-fn response_rows(site: &SiteState) -> Vec<(String, f64)> {
-    let counts = site.response_counts.iter().enumerate().skip(1);
-    counts
-        .map(|(class, count)| {
-            let labels = format!("{{status=\"{class}xx\"}}");
-            (labels, count.load(Ordering::Relaxed) as f64)
-        })
-        .collect()
 }
 
 /// Returns the resident memory of the process (`VmRSS`, proc(5)).
@@ -260,10 +248,8 @@ fn resident_bytes() -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-fn text_response(status: StatusCode, text: String) -> Response<Body> {
+fn text_response(status: StatusCode, text: String) -> Response {
     let mime = "text/plain; version=0.0.4; charset=utf-8";
-    let mut response = typed_response(status, mime, text.trim_end().to_owned() + "\n");
-    let no_store = HeaderValue::from_static("no-store");
-    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
-    response
+    let response = typed_response(status, mime, text.trim_end().to_owned() + "\n");
+    ([(header::CACHE_CONTROL, "no-store")], response).into_response()
 }

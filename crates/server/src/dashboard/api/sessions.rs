@@ -8,11 +8,12 @@
 //! of a value run after parsing. Errors of the scan name the line, counted from 1.
 
 use crate::dashboard::page::{json_response, typed_response};
+use crate::dashboard::routes::SESSION_TYPE;
 use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
 use crate::http::token::SecretText;
-use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
+use axum::response::Response;
 use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_formats::json_lines;
@@ -21,8 +22,6 @@ use speedwell_store::{SessionDigest, Store, UploadReceipt, UploadStatus};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-
-type SessionResult = Result<Response<Body>, HttpError>;
 
 /// Moves the next part of a session that is too large for memory to a file. The first part shows
 /// whether the session may be pushed at all, and announces it on its pull request.
@@ -71,7 +70,7 @@ fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpErr
 }
 
 /// Receives a session.
-pub fn put_session(context: &RequestContext) -> SessionResult {
+pub fn put_session(context: &RequestContext) -> Result<Response, HttpError> {
     let id = session_id(context)?;
     let query = context.parse_query()?;
     let digest = query.get("sha256").ok_or_else(|| {
@@ -98,7 +97,7 @@ fn session_id(context: &RequestContext) -> Result<&str, HttpError> {
 }
 
 /// Returns a session with all its lines.
-pub fn get_session(context: &RequestContext) -> SessionResult {
+pub fn get_session(context: &RequestContext) -> Result<Response, HttpError> {
     let id = session_id(context)?;
     let lines = context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
@@ -106,10 +105,10 @@ pub fn get_session(context: &RequestContext) -> SessionResult {
         store.write_lines(number, &mut lines)?;
         Ok(lines)
     })?;
-    Ok(typed_response(StatusCode::OK, "application/jsonl", lines))
+    Ok(typed_response(StatusCode::OK, SESSION_TYPE, lines))
 }
 
-pub fn delete_session(context: &RequestContext) -> SessionResult {
+pub fn delete_session(context: &RequestContext) -> Result<Response, HttpError> {
     let id = session_id(context)?;
     context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
@@ -120,7 +119,7 @@ pub fn delete_session(context: &RequestContext) -> SessionResult {
 }
 
 /// Adds a tag to a session.
-pub fn add_tag(context: &RequestContext) -> SessionResult {
+pub fn add_tag(context: &RequestContext) -> Result<Response, HttpError> {
     let id = session_id(context)?;
     let body: Value = serde_json::from_slice(&context.body).map_err(|error| {
         HttpError::bad_request(format!("cannot parse the body as JSON: {error}"))
@@ -245,7 +244,7 @@ fn store_upload(
     store: &mut Store,
     id: &str,
     upload: &ParsedUpload<'_>,
-) -> SessionResult {
+) -> Result<Response, HttpError> {
     let digest = upload.receipt.digest;
     match store.accept_session(&upload.session, &upload.receipt)? {
         UploadStatus::Stored(number) => {
@@ -268,12 +267,7 @@ fn deleted_session(id: &str) -> HttpError {
         .with_hint("it can be restored with 'speedwell serve prune --undelete' for 7 days")
 }
 
-fn known_response(
-    status: StatusCode,
-    state: &str,
-    number: i64,
-    digest: SessionDigest,
-) -> Response<Body> {
+fn known_response(status: StatusCode, state: &str, number: i64, digest: SessionDigest) -> Response {
     let digest = digest.to_string();
     json_response(status, &json!({"state": state, "number": number, "sha256": digest}))
 }

@@ -2,7 +2,7 @@
 //! `/PROJECT/benchmarks/GROUP/NAME`; `/PROJECT/machines`, `/PROJECT/machines/NUMBER` and
 //! `/PROJECT/calibration`, with changes of the environment; and `/PROJECT/search`.
 
-use crate::dashboard::address::{encode_path, encode_segment, nearest_names};
+use crate::dashboard::address::{encode_path, encode_segment, nearest_links};
 use crate::dashboard::page::session::check_runs;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, link_table,
@@ -51,10 +51,7 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
     }
     let sessions = context.page_href(&format!("sessions?benchmark={}", encode_segment(name)));
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("benchmarks", "benchmarks"),
-            PageLink::new(context.benchmark_href(name), name),
-        ],
+        crumbs: context.crumbs("benchmarks", context.benchmark_href(name), name),
         links: vec![
             PageLink::new(sessions, "all sessions"),
             PageLink::new(context.numbered_href(newest), format!("newest session @{newest}")),
@@ -66,10 +63,12 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
 
 fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<HttpError, HttpError> {
     let benchmarks = context.store.list_benchmarks()?;
-    let pages = nearest_names(name, benchmarks.iter().map(|benchmark| benchmark.name.as_str()))
-        .into_iter()
-        .map(|name| (context.benchmark_href(name), name.to_owned()));
-    Ok(HttpError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
+    let names = benchmarks.iter().map(|benchmark| benchmark.name.as_str());
+    Ok(HttpError::not_found(format!("benchmark '{name}' not found")).with_nearest(nearest_links(
+        name,
+        names,
+        |name| context.benchmark_href(name),
+    )))
 }
 
 /// Renders the results of a benchmark in one session. If [`studied_parameter`] selects a parameter,
@@ -181,16 +180,13 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
     document.append_document(report::chart_machine_load(&activity));
     document.push_heading(2, "Sessions");
     document.append_document(
-        context.list_sessions(&context.store.select_sessions(&filter, MAX_SESSIONS)?),
+        context.list_sessions(&context.store.select_sessions(&filter, MAX_SESSIONS)?, None),
     );
     context.link_numbers(&mut document, "environment_facts", "session");
     let sessions_href = context.page_href(&format!("sessions?machine={}", machine.number));
     let own_href = context.page_href(&format!("machines/{}", machine.number));
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("machines", "machines"),
-            PageLink::new(own_href, machine.machine.title()),
-        ],
+        crumbs: context.crumbs("machines", own_href, machine.machine.title()),
         links: vec![
             PageLink::new(sessions_href, "all sessions"),
             context.page_link("calibration", "calibrations"),

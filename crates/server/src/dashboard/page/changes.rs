@@ -1,28 +1,30 @@
 //! Builds `/PROJECT/changes`, which corresponds to `speedwell history changes`: the open, the
 //! suspected and the judged changes, with a form in each row. Every triage is recorded in the audit
-//! log. `/PROJECT/alerts` is the former address of the page.
+//! log. `/PROJECT/alerts` is the former address of the page. `/PROJECT/feed.atom` has the open
+//! changes of the default branch, and the failed sessions of jobs that run regularly.
 
 use crate::clients::forge::RepositoryPages;
-use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::address::PageFormat;
-use crate::dashboard::login::is_site_path;
-use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::pulls::repository_pages;
+use crate::dashboard::access::is_site_path;
+use crate::dashboard::address::{PageFormat, encode_segment};
+use crate::dashboard::page::revision::repository_pages;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options, redirect_to,
+    typed_response,
 };
 use crate::dashboard::site::{RequestContext, unix_ms};
+use crate::dashboard::{RequiredPermission, TrendQuery};
 use crate::http::HttpError;
-use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
+use axum::response::Response;
 use speedwell_analysis::history::ProjectHistory;
+use speedwell_model::stored::SessionOverview;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note, short_revision};
 use speedwell_report::html::PageLink;
 use speedwell_report::{
-    CellForm, ChangeList, Document, ReportCell, ReportColumn, ReportRow, ReportTable,
-    format_moment, report_change_list,
+    AtomFeed, CellForm, ChangeList, Document, ReportCell, ReportColumn, ReportRow, ReportTable,
+    format_moment, open_change_entries, render_feed, report_change_list, session_entry,
 };
-use speedwell_store::Store;
+use speedwell_store::{SessionFilter, Store};
 use std::collections::HashMap;
 
 pub fn changes_page(context: PageContext<'_>) -> PageResult {
@@ -36,7 +38,8 @@ pub fn changes_page(context: PageContext<'_>) -> PageResult {
     let [branches, _] = context.store.branches_and_tags()?;
     let mut fields = vec![context.query_field("branch", "", named_options("default", branches))];
     if list != ChangeList::Open {
-        fields.push(context.query_field("state", "", named_options("open", list_names())));
+        let names = ChangeList::ALL.into_iter().skip(1).map(ChangeList::name);
+        fields.push(context.query_field("state", "", named_options("open", names)));
     }
     let tabs = ChangeList::ALL.map(|tab| {
         let state = (tab != ChangeList::Open).then(|| tab.name());
@@ -64,15 +67,11 @@ fn requested_list(context: PageContext<'_>) -> Result<ChangeList, HttpError> {
     })
 }
 
-fn list_names() -> impl Iterator<Item = &'static str> {
-    ChangeList::ALL.into_iter().skip(1).map(ChangeList::name)
-}
-
 /// Triages a change as requested in the form, and redirects to the page with the form.
 ///
 /// # Errors
 /// Fails if the caller lacks the permission, the form is invalid, or there is no such change.
-pub fn triage_change(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+pub fn triage_change(context: &RequestContext) -> Result<Response, HttpError> {
     let form = context.parse_form()?;
     form.check_names(&["change", "triage", "note", "to"])?;
     let triage_name = form.get("triage").unwrap_or_default();
@@ -91,7 +90,7 @@ pub fn triage_change(context: &RequestContext) -> Result<Response<Body>, HttpErr
     check_note(form.get("note").unwrap_or_default())
         .map_err(|error| HttpError::from_error(StatusCode::BAD_REQUEST, &error))?;
     let project = context.find_project()?;
-    let mut store = Store::open(project.path())?;
+    let mut store = Store::open(&project.path)?;
     let stored = store
         .find_change(number)
         .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
@@ -227,6 +226,52 @@ fn triage_form(action: String, change: &RecordedChange) -> CellForm {
         name: "triage",
         buttons,
     }
+}
+
+/// Number of newest sessions that are searched for failed ones.
+const MAX_SESSIONS: usize = 200;
+
+/// Answers with the feed.
+///
+/// # Errors
+/// Fails if the query is not empty, or the store cannot be read.
+pub fn project_feed(context: &RequestContext) -> Result<Response, HttpError> {
+    let project = context.find_project()?;
+    context.parse_query()?.check_names(&[])?;
+    let base = format!("{}/{}", context.client.origin, project.name);
+    let addresses = |number: i64, case: &str| {
+        let trend = format!("{base}/trend?case={}", encode_segment(case));
+        [format!("{base}/changes#change-{number}"), trend]
+    };
+    let mut entries = match project.load_history(&TrendQuery::default()) {
+        Ok(history) => open_change_entries(&history, &addresses),
+        // There is no branch yet.
+        Err(error) if error.status == StatusCode::NOT_FOUND => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let newest = project
+        .with_reader(|store| Ok(store.select_sessions(&SessionFilter::default(), MAX_SESSIONS)?))?;
+    let failed = newest.iter().filter(|session| is_failed_nightly(session));
+    entries.extend(failed.map(|session| {
+        session_entry(session, format!("{base}/sessions/{}", encode_segment(&session.id)))
+    }));
+    let feed = AtomFeed {
+        title: format!("{}: open changes and failed sessions", project.name),
+        address: format!("{base}/feed.atom"),
+        page: format!("{base}/changes"),
+        entries,
+    };
+    Ok(typed_response(StatusCode::OK, "application/atom+xml", render_feed(&feed)))
+}
+
+/// Whether a session failed that was measured on a branch, as by a nightly job, and not for a pull
+/// request, whose author sees the failure there.
+fn is_failed_nightly(session: &SessionOverview) -> bool {
+    let is_of_branch = session
+        .origin
+        .as_ref()
+        .is_some_and(|origin| origin.branch.is_some() && origin.pull.is_none());
+    is_of_branch && !session.is_running() && (session.failures > 0 || session.is_killed)
 }
 
 #[cfg(test)]

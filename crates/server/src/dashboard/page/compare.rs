@@ -1,8 +1,8 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
+use crate::dashboard::ComparisonSource;
 use crate::dashboard::address::encode_path;
-use crate::dashboard::lookups::ComparisonSource;
 use crate::dashboard::page::session::{
     bare_reference, check_runs, count_runs, link_results, redirect_to_session, sort_rows,
 };
@@ -109,10 +109,7 @@ fn comparison_page(context: PageContext<'_>, references: &[String]) -> PageResul
     sessions.dedup();
     Ok(PageContent {
         sort_link: Some(sort_link),
-        crumbs: vec![
-            context.page_link("compare", "compare"),
-            PageLink::new(own_href, references.join(" with ")),
-        ],
+        crumbs: context.crumbs("compare", own_href, references.join(" with ")),
         links: comparison_links(context, references),
         filters: Some(compare_form(context)),
         sessions,
@@ -150,7 +147,7 @@ fn choose_page(context: PageContext<'_>, hint: &str) -> PageResult {
         document.push(ReportBlock::Paragraph(format!("{hint}.")));
     }
     if !newest.is_empty() {
-        document.append_document(context.list_sessions(&newest));
+        document.append_document(context.list_sessions(&newest, None));
     }
     Ok(PageContent {
         crumbs: vec![context.page_link("compare", "compare")],
@@ -169,17 +166,16 @@ fn compare_form(context: PageContext<'_>) -> PageForm {
         };
         context.query_field(name, placeholder, options)
     };
+    let fields = vec![
+        field("base", "@prev", &[]),
+        field("with", "@latest", &[]),
+        field("threshold", "e.g. 2% (smaller changes count as 'same')", &[]),
+        field("method", "", &["rank", "welch", "mann-whitney", "bootstrap"]),
+        field("correct", "", &["bh", "holm", "none"]),
+    ];
     PageForm {
-        action: context.page_href("compare"),
         title: "Compare".into(),
         button: "Compare".into(),
-        fields: vec![
-            field("base", "@prev", &[]),
-            field("with", "@latest", &[]),
-            field("threshold", "e.g. 2% (smaller changes count as 'same')", &[]),
-            field("method", "", &["rank", "welch", "mann-whitney", "bootstrap"]),
-            field("correct", "", &["bh", "holm", "none"]),
-        ],
-        ..PageForm::default()
+        ..context.filter_form("compare", fields)
     }
 }

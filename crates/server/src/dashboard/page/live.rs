@@ -5,16 +5,15 @@
 //! while there are viewers. Each update is rendered once for all viewers. Start at
 //! [`stream_updates`].
 
-use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::{PageFormat, PageQuery, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
 use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
-use crate::dashboard::site::{HostedProject, RequestContext, SiteState, unix_ms};
-use crate::http::HttpError;
+use crate::dashboard::routes::PageHandler;
+use crate::dashboard::site::{HostedProject, RequestContext, unix_ms};
+use crate::dashboard::{CallerIdentity, SiteState};
 use crate::http::events::{EventHub, ServerEvent};
-use axum::body::Body;
-use axum::http::Response;
-use axum::response::IntoResponse;
+use crate::http::{HttpError, lock};
+use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use speedwell_analysis as analysis;
 use speedwell_model::stored::SessionOverview;
@@ -23,7 +22,6 @@ use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, Document, LiveCase, LiveState, ReportBlock};
 use speedwell_store::{SessionProgress, Store};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum number of sessions shown.
@@ -56,11 +54,11 @@ pub fn live_page(context: PageContext<'_>) -> PageResult {
     }
     document.append_document(report::report_live_loads(&loads, unix_ms()));
     if !running.is_empty() {
-        document.append_document(context.list_sessions(&running));
+        document.append_document(context.list_sessions(&running, None));
     }
     if !killed.is_empty() {
         document.push_heading(2, "Killed");
-        document.append_document(context.list_sessions(&killed));
+        document.append_document(context.list_sessions(&killed, None));
     }
     let links = running.iter().map(|session| {
         let live = format!("{}/live", context.session_href(&session.id));
@@ -123,10 +121,7 @@ fn progress_page(context: PageContext<'_>, overview: &SessionOverview) -> PageRe
     ));
     let own_href = context.session_href(&overview.id);
     Ok(PageContent {
-        crumbs: vec![
-            context.page_link("live", "live"),
-            PageLink::new(format!("{own_href}/live"), format!("@{}", overview.number)),
-        ],
+        crumbs: context.crumbs("live", format!("{own_href}/live"), format!("@{}", overview.number)),
         links: vec![PageLink::new(own_href.clone(), "report so far")],
         events: Some(format!("{own_href}/events")),
         progress: Some(state.page_progress()),
@@ -187,20 +182,20 @@ const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 const ALL_SESSIONS: &str = "any";
 
 /// Streams the events of one session or of all running sessions.
-pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) -> Response<Body> {
-    let (site, id, headers) = (&context.site, &context.name, &context.headers);
-    let first_event = match render_live_page(site, project, id) {
+pub fn stream_updates(context: &RequestContext) -> Result<Response, HttpError> {
+    let (site, id, project) = (&context.site, &context.name, context.find_project()?);
+    let first_event = match render_live_page(site, &project, id) {
         Ok(Some(event)) => event,
         Ok(None) => {
-            let hub = EventHub::new();
-            let response = hub.stream_response(headers, || vec![over_event()]);
+            let hub = EventHub::default();
+            let response = hub.stream_response(over_event());
             hub.end_streams();
-            return response;
+            return Ok(response);
         }
         // A client that follows events cannot show a page.
-        Err(error) => return HttpError::new(error.status, error.message).into_response(),
+        Err(error) => return Ok(HttpError::new(error.status, error.message).into_response()),
     };
-    let mut hubs = project.lock_hubs();
+    let mut hubs = lock(&project.hubs);
     let is_known = hubs.contains_key(id);
     let hub = hubs
         .entry(id.clone())
@@ -208,15 +203,15 @@ pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) ->
             // The event is not `over`, because the session continues. Browsers reconnect once a
             // server runs again.
             let final_event = ServerEvent::new("stopped", "the server is stopping");
-            EventHub::new().end_with_stopper(&project.stopper, final_event)
+            EventHub::default().end_with_stopper(&project.stopper, final_event)
         })
         .clone();
-    let response = hub.stream_response(headers, || vec![first_event]);
+    let response = hub.stream_response(first_event);
     if !is_known {
         let (site, project, id) = (site.clone(), project.clone(), id.clone());
         std::thread::spawn(move || publish_updates(&site, &project, &id, &hub));
     }
-    response
+    Ok(response)
 }
 
 /// Returns the event that tells viewers that the session has ended.
@@ -232,26 +227,10 @@ fn render_live_page(
     id: &str,
 ) -> Result<Option<ServerEvent>, HttpError> {
     let (query, caller) = (PageQuery::default(), CallerIdentity::default());
-    let is_session = id != ALL_SESSIONS;
-    let page = project.with_reader(|store| {
-        let context = PageContext {
-            site,
-            project,
-            caller: &caller,
-            store,
-            name: id,
-            query: &query,
-            format: PageFormat::Page,
-        };
-        if is_session { session_live_page(context) } else { live_page(context) }
-    })?;
-    if page.redirect.is_some() {
-        return Ok(None);
-    }
-    let path = if is_session {
-        format!("/{}/sessions/{}/live", project.name, encode_segment(id))
+    let (build_page, path): (PageHandler, String) = if id == ALL_SESSIONS {
+        (live_page, format!("/{}/live", project.name))
     } else {
-        format!("/{}/live", project.name)
+        (session_live_page, format!("/{}/sessions/{}/live", project.name, encode_segment(id)))
     };
     let layout = PageLayout {
         site,
@@ -261,6 +240,10 @@ fn render_live_page(
         path: &path,
         query: &query,
     };
+    let page = layout.build_page(build_page, id, PageFormat::Page)?;
+    if page.redirect.is_some() {
+        return Ok(None);
+    }
     let html = layout.render_page(&page, PageFormat::Page)?;
     let data = json!({ "html": String::from_utf8_lossy(&html) });
     Ok(Some(ServerEvent::new("progress", data.to_string())))
@@ -270,16 +253,17 @@ fn render_live_page(
 /// nothing changes. Ends when the last viewer leaves, the session ends or the server stops.
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
     // If the store cannot be opened, the next iteration tries again.
-    let mut store = Store::open_to_watch(project.path()).ok();
-    let mut version = store_version(store.as_ref());
+    let mut store = Store::open_to_watch(&project.path).ok();
+    let data_version = |store: &Option<Store>| store.as_ref()?.data_version().ok();
+    let mut version = data_version(&store);
     let mut last_update = Instant::now();
     while has_viewers(project, id, hub) {
         let wait_result = store.as_ref().map(|store| store.wait_for_change(POLL_INTERVAL));
         if !matches!(wait_result, Some(Ok(()))) {
             std::thread::sleep(POLL_INTERVAL);
-            store = Store::open_to_watch(project.path()).ok();
+            store = Store::open_to_watch(&project.path).ok();
         }
-        let current_version = store_version(store.as_ref());
+        let current_version = data_version(&store);
         let is_due = (current_version != version && last_update.elapsed() >= MIN_UPDATE_INTERVAL)
             || last_update.elapsed() >= IDLE_UPDATE_INTERVAL;
         if !is_due {
@@ -288,11 +272,9 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
         version = current_version;
         last_update = Instant::now();
         match render_live_page(site, project, id) {
-            Ok(Some(event)) => {
-                hub.send_event(event);
-            }
+            Ok(Some(event)) => hub.send_event(event),
             Ok(None) => {
-                project.lock_hubs().remove(id);
+                lock(&project.hubs).remove(id);
                 hub.send_event(over_event());
                 hub.end_streams();
                 return;
@@ -302,14 +284,10 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
     }
 }
 
-fn store_version(store: Option<&Store>) -> Option<i64> {
-    store?.data_version().ok()
-}
-
 /// Whether there are still viewers. Removes a hub without viewers under the lock, so that the next
 /// viewer creates a new hub.
 fn has_viewers(project: &HostedProject, id: &str, hub: &EventHub) -> bool {
-    let mut hubs = project.lock_hubs();
+    let mut hubs = lock(&project.hubs);
     let is_watched = hub.count_viewers() > 0 && !project.stopper.is_stopped();
     if !is_watched {
         hubs.remove(id);

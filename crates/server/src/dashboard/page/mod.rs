@@ -7,16 +7,20 @@
 //! table in `routes.rs` lists all pages.
 //!
 //! A page with many cases shows its charts in parts, each on a separate page (`?charts=NUMBER`). The
-//! code for each page knows nothing of parts: [`ChartPart::split_query`] removes the key `charts`
-//! from the query before the page is built, and [`ChartPart::cut_from`] cuts the part from the
+//! code for each page knows nothing of parts: [`split_part_query`] removes the key `charts`
+//! from the query before the page is built, and [`cut_part`] cuts the part from the
 //! finished document.
 
-use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::{PageFormat, PageQuery, encode_path, encode_segment};
-use crate::dashboard::site::{HostedProject, RequestContext, SiteState};
+use crate::dashboard::address::{
+    FILE_FORMATS, FileFormat, PageFormat, PageQuery, encode_path, encode_segment,
+};
+use crate::dashboard::routes::PageHandler;
+use crate::dashboard::site::{HostedProject, RequestContext};
+use crate::dashboard::{CallerIdentity, RequiredPermission, SiteState};
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{
@@ -33,14 +37,11 @@ use std::time::Duration;
 pub mod catalog;
 pub mod changes;
 pub mod compare;
-pub mod feed;
 pub mod live;
 pub mod project;
-pub mod pulls;
 pub mod revision;
 pub mod session;
 pub mod trend;
-pub mod trends;
 
 /// How long a page with ages such as "12 min" stays valid.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -130,6 +131,11 @@ impl PageContext<'_> {
         PageLink::new(self.page_href(path), label)
     }
 
+    /// Returns the breadcrumbs of a page that a list of the project leads to.
+    pub fn crumbs(&self, list: &str, href: String, label: impl Into<String>) -> Vec<PageLink> {
+        vec![self.page_link(list, list), PageLink::new(href, label)]
+    }
+
     /// Returns the address of a session by id.
     pub fn session_href(&self, id: &str) -> String {
         self.page_href(&format!("sessions/{}", encode_segment(id)))
@@ -162,14 +168,9 @@ impl PageContext<'_> {
         self.page_href(&format!("trend?case={}", encode_segment(case)))
     }
 
-    /// Builds a list of these sessions, with links.
-    pub fn list_sessions(&self, sessions: &[SessionOverview]) -> Document {
-        self.list_sessions_at(sessions, None)
-    }
-
-    /// Does the same as [`PageContext::list_sessions`]. With the time of the request, the list shows
+    /// Builds a list of these sessions, with links. With the time of the request, the list shows
     /// ages instead of dates; the page must then not be cached.
-    pub fn list_sessions_at(
+    pub fn list_sessions(
         &self,
         sessions: &[SessionOverview],
         now_unix_ms: Option<i64>,
@@ -352,69 +353,64 @@ fn shorten_column(document: &mut Document, key: &str) {
 /// Query key of the part number.
 const QUERY_KEY: &str = "charts";
 
-/// Requested part of a page. `None` stands for the whole page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChartPart(Option<usize>);
-
-impl ChartPart {
-    /// Splits a query into the requested part and the query without the key `charts`.
-    ///
-    /// # Errors
-    /// Fails if the part is not a number, or the format has no parts.
-    pub fn split_query(
-        query: &PageQuery,
-        format: PageFormat,
-    ) -> Result<(ChartPart, PageQuery), HttpError> {
-        let Some(number) = query.get_number(QUERY_KEY)? else {
-            return Ok((ChartPart(None), query.clone()));
-        };
-        if format != PageFormat::Page {
-            return Err(HttpError::bad_request(format!(
-                "'{QUERY_KEY}' selects a part of a page, but this format is not split"
-            ))
-            .with_hint(format!("omit {QUERY_KEY}={number} to get all charts")));
-        }
-        let number = usize::try_from(number).unwrap_or(0);
-        Ok((ChartPart(Some(number)), query.without_name(QUERY_KEY)))
+/// Splits a query into the number of the requested part, or `None` for the whole page, and the query
+/// without the key `charts`.
+///
+/// # Errors
+/// Fails if the part is not a number, or the format has no parts.
+pub fn split_part_query(
+    query: &PageQuery,
+    format: PageFormat,
+) -> Result<(Option<usize>, PageQuery), HttpError> {
+    let Some(number) = query.get_number(QUERY_KEY)? else {
+        return Ok((None, query.clone()));
+    };
+    if format != PageFormat::Page {
+        return Err(HttpError::bad_request(format!(
+            "'{QUERY_KEY}' selects a part of a page, but this format is not split"
+        ))
+        .with_hint(format!("omit {QUERY_KEY}={number} to get all charts")));
     }
+    Ok((Some(usize::try_from(number).unwrap_or(0)), query.without_name(QUERY_KEY)))
+}
 
-    /// Cuts the part from a page that was built for `query`.
-    ///
-    /// # Errors
-    /// Fails if the page has no such part.
-    pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, HttpError> {
-        let ChartPart(Some(number)) = self else {
-            return Ok(page);
-        };
-        let part_count = parts_of_charts(&page.document);
-        if part_count == 0 {
-            return Err(HttpError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
-                .with_hint("all charts are on the page itself"));
-        }
-        let Some(part) = part_of_charts(&page.document, number) else {
-            return Err(HttpError::not_found(format!("part {number} of the charts not found"))
-                .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")));
-        };
-        let neighbour = |number: usize| {
-            let title = part_of_charts(&page.document, number)?.title;
-            Some((part_link_prefix(query) + &number.to_string(), title))
-        };
-        let before = neighbour(number.wrapping_sub(1))
-            .map(|(href, title)| PageLink::new(href, format!("← {title}")));
-        let after =
-            neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
-        let mut crumbs = page.crumbs;
-        crumbs.push(PageLink::new(part_link_prefix(query) + &number.to_string(), part.title));
-        Ok(PageContent {
-            crumbs,
-            links: before.into_iter().chain(after).collect(),
-            sessions: page.sessions,
-            is_cacheable: page.is_cacheable,
-            max_age: page.max_age,
-            charts: ChartsLocation::From(part.first),
-            ..PageContent::from_document(part.document)
-        })
+/// Cuts a part from a page that was built for `query`.
+///
+/// # Errors
+/// Fails if the page has no such part.
+pub fn cut_part(
+    page: PageContent,
+    number: usize,
+    query: &PageQuery,
+) -> Result<PageContent, HttpError> {
+    let part_count = parts_of_charts(&page.document);
+    if part_count == 0 {
+        return Err(HttpError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
+            .with_hint("all charts are on the page itself"));
     }
+    let Some(part) = part_of_charts(&page.document, number) else {
+        return Err(HttpError::not_found(format!("part {number} of the charts not found"))
+            .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")));
+    };
+    let neighbour = |number: usize| {
+        let title = part_of_charts(&page.document, number)?.title;
+        Some((part_link_prefix(query) + &number.to_string(), title))
+    };
+    let before = neighbour(number.wrapping_sub(1))
+        .map(|(href, title)| PageLink::new(href, format!("← {title}")));
+    let after =
+        neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
+    let mut crumbs = page.crumbs;
+    crumbs.push(PageLink::new(part_link_prefix(query) + &number.to_string(), part.title));
+    Ok(PageContent {
+        crumbs,
+        links: before.into_iter().chain(after).collect(),
+        sessions: page.sessions,
+        is_cacheable: page.is_cacheable,
+        max_age: page.max_age,
+        charts: ChartsLocation::From(part.first),
+        ..PageContent::from_document(part.document)
+    })
 }
 
 /// Returns the query string of a part's address, without the part number.
@@ -457,6 +453,22 @@ pub struct PageLayout<'a> {
 }
 
 impl PageLayout<'_> {
+    /// Builds a page for this layout. `name` is the name in its path after the project.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read, or `build_page` fails.
+    pub fn build_page(
+        &self,
+        build_page: PageHandler,
+        name: &str,
+        format: PageFormat,
+    ) -> PageResult {
+        let PageLayout { site, project, caller, query, .. } = *self;
+        project.with_reader(|store| {
+            build_page(PageContext { site, project, caller, store, name, query, format })
+        })
+    }
+
     /// Renders a page with the layout, or its document alone in another format.
     ///
     /// # Errors
@@ -464,7 +476,11 @@ impl PageLayout<'_> {
     pub fn render_page(&self, page: &PageContent, format: PageFormat) -> Result<Bytes, HttpError> {
         let in_memory = |error: std::io::Error| HttpError::from(anyhow::Error::from(error));
         if format == PageFormat::Picture {
-            return draw_picture(&page.document);
+            let chart = page.document.charts().next().ok_or_else(|| {
+                HttpError::not_found("this page has no chart")
+                    .with_hint("a trend of a case has one")
+            })?;
+            return Ok(Bytes::from(chart.picture.svg(chart.picture.natural_size())));
         }
         let PageFormat::Document(kind) = format else {
             let frame = self.build_frame(page);
@@ -482,7 +498,8 @@ impl PageLayout<'_> {
         let is_overview = self.section == Some(OVERVIEW_SECTION);
         let shows_project = self.caller.can_read(project)
             && self.section != Some(SETTINGS_SECTION)
-            && (!is_overview || self.site.has_one_project());
+            && (!is_overview
+                || self.site.list_projects().is_ok_and(|projects| projects.len() == 1));
         let mut breadcrumbs = vec![PageLink::new("/", "projects")];
         if shows_project && !is_overview {
             breadcrumbs.push(PageLink::new(format!("/{project}/"), project));
@@ -540,18 +557,12 @@ impl PageLayout<'_> {
 
     /// Lists the other formats of the page. An error has none.
     fn list_formats(&self, page: &PageContent) -> Vec<PageLink> {
-        let mut formats: Vec<PageLink> = PageFormat::DOCUMENTS
-            .iter()
-            .filter(|(extension, _)| *extension != "json" && page.status.is_success())
-            .map(|(extension, _)| {
-                PageLink::new(self.format_address(extension), format_label(extension))
-            })
-            .collect();
-        if !page.sessions.is_empty() {
-            formats
-                .push(PageLink::new(self.format_address("jsonl"), "JSON Lines with every sample"));
-        }
-        formats
+        let is_listed = |file: &&FileFormat| match file.format {
+            PageFormat::JsonLines => !page.sessions.is_empty(),
+            _ => page.status.is_success() && !file.label.is_empty(),
+        };
+        let formats = FILE_FORMATS.iter().filter(is_listed);
+        formats.map(|file| PageLink::new(self.format_address(file.extension), file.label)).collect()
     }
 
     /// Returns the address of the page in another format.
@@ -574,99 +585,45 @@ impl PageLayout<'_> {
     }
 }
 
-/// Draws the first chart of a page as a file of its own.
-fn draw_picture(document: &Document) -> Result<Bytes, HttpError> {
-    let chart = document.charts().next().ok_or_else(|| {
-        HttpError::not_found("this page has no chart").with_hint("a trend of a case has one")
-    })?;
-    Ok(Bytes::from(chart.picture.svg(chart.picture.natural_size())))
-}
-
-fn format_label(extension: &str) -> &'static str {
-    match extension {
-        "md" => "Markdown",
-        "csv" => "CSV",
-        "html" => "standalone HTML",
-        _ => "text",
-    }
-}
-
 /// Builds the response with a rendered page. `path` is the path of the page's URL; its last part
 /// names the file if the page is downloaded.
-pub fn page_response(
-    status: StatusCode,
-    format: PageFormat,
-    path: &str,
-    bytes: Bytes,
-) -> Response<Body> {
-    let mime = match format {
-        PageFormat::Page | PageFormat::Document(ReportFormat::Html) => "text/html; charset=utf-8",
-        PageFormat::Document(ReportFormat::Json) => "application/json",
-        PageFormat::Document(ReportFormat::Csv) => "text/csv; charset=utf-8",
-        PageFormat::Document(ReportFormat::Markdown) => "text/markdown; charset=utf-8",
-        PageFormat::Document(_) => "text/plain; charset=utf-8",
-        PageFormat::JsonLines => "application/jsonl",
-        PageFormat::Picture => "image/svg+xml",
-    };
-    let mut builder = Response::builder().status(status).header(header::CONTENT_TYPE, mime);
+pub fn page_response(status: StatusCode, format: PageFormat, path: &str, bytes: Bytes) -> Response {
+    let mime = format.file_format().map_or("text/html; charset=utf-8", |file| file.mime);
     // The server's content security policy forbids the inline style and script of a standalone
     // file. The file is therefore downloaded instead of shown, as is a picture.
     let is_file = matches!(format, PageFormat::Document(ReportFormat::Html) | PageFormat::Picture);
-    if is_file && status == StatusCode::OK {
+    let disposition = (is_file && status == StatusCode::OK).then(|| {
         let name = path.rsplit('/').next().unwrap_or_default();
         let characters = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
         let name: String = characters.collect();
-        builder =
-            builder.header(header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""));
-    }
-    builder.body(Body::from(bytes)).unwrap_or_default()
+        [(header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""))]
+    });
+    (disposition, typed_response(status, mime, bytes)).into_response()
 }
 
 /// Redirects to another page, keeping the format.
-pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
-    let extension = match format {
-        PageFormat::Page => "",
-        PageFormat::JsonLines => "jsonl",
-        PageFormat::Picture => PageFormat::PICTURE_ENDING,
-        PageFormat::Document(kind) => {
-            let document = PageFormat::DOCUMENTS.iter().find(|(_, format)| *format == kind);
-            document.map_or("", |(extension, _)| extension)
-        }
+pub fn redirect_to_page(path: &str, format: PageFormat) -> Response {
+    let address = match (format.file_format(), path.split_once('?')) {
+        (None, _) => path.to_owned(),
+        (Some(file), None) => format!("{path}.{}", file.extension),
+        (Some(file), Some((path, query))) => format!("{path}.{}?{query}", file.extension),
     };
-    let address = match path.split_once('?') {
-        _ if extension.is_empty() => path.to_owned(),
-        None => format!("{path}.{extension}"),
-        Some((path, query)) => format!("{path}.{extension}?{query}"),
-    };
-    let builder =
-        Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, address);
-    // Our own addresses contain only printable ASCII, so this cannot fail.
-    builder.body(Body::empty()).unwrap_or_default()
+    (StatusCode::SEE_OTHER, [(header::LOCATION, address)]).into_response()
 }
 
 /// Redirects after an action. Browsers do not cache the redirect.
-pub fn redirect_to(path: &str) -> Response<Body> {
-    let builder = Response::builder()
-        .status(StatusCode::SEE_OTHER)
-        .header(header::LOCATION, path)
-        .header(header::CACHE_CONTROL, "no-store");
-    builder.body(Body::empty()).unwrap_or_default()
+pub fn redirect_to(path: &str) -> Response {
+    let headers = [(header::LOCATION, path), (header::CACHE_CONTROL, "no-store")];
+    (StatusCode::SEE_OTHER, headers).into_response()
 }
 
 /// Builds a response of this media type.
-pub fn typed_response(
-    status: StatusCode,
-    mime: &'static str,
-    body: impl Into<Body>,
-) -> Response<Body> {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
-    response
+pub fn typed_response(status: StatusCode, mime: &str, body: impl Into<Body>) -> Response {
+    (status, [(header::CONTENT_TYPE, mime)], body.into()).into_response()
 }
 
 /// Builds a JSON response.
-pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
+pub fn json_response(status: StatusCode, body: &Value) -> Response {
     typed_response(status, "application/json", body.to_string() + "\n")
 }
 
@@ -676,7 +633,7 @@ pub fn error_page(
     caller: &CallerIdentity,
     error: &HttpError,
     format: PageFormat,
-) -> Response<Body> {
+) -> Response {
     let page =
         PageContent { status: error.status, ..PageContent::from_document(error_document(error)) };
     let format = match format {
@@ -725,15 +682,15 @@ mod tests {
     #[test]
     fn a_chart_part_is_a_number_and_accepted_for_pages_only() {
         let query = PageQuery::parse("base=%401&charts=3").unwrap();
-        let (wanted, rest) = ChartPart::split_query(&query, PageFormat::Page).unwrap();
-        assert_eq!(wanted, ChartPart(Some(3)));
+        let (wanted, rest) = split_part_query(&query, PageFormat::Page).unwrap();
+        assert_eq!(wanted, Some(3));
         assert_eq!(rest.to_query_string(), "?base=@1");
         assert_eq!(part_link_prefix(&rest), "?base=@1&charts=");
         assert_eq!(part_link_prefix(&PageQuery::default()), "?charts=");
         let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
-        assert_eq!(ChartPart::split_query(&query, json).unwrap_err().status, 400);
+        assert_eq!(split_part_query(&query, json).unwrap_err().status, 400);
         let query = PageQuery::parse("charts=all").unwrap();
-        let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
+        let refused = split_part_query(&query, PageFormat::Page).unwrap_err();
         assert_eq!(refused.status, 400);
     }
 }

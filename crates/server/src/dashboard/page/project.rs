@@ -2,18 +2,17 @@
 //! running measurements, open changes, missing sessions and all series; and `/settings`, which
 //! shows projects, tokens, the audit log and the server version.
 
-use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::PageFormat;
-use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::changes_table;
-use crate::dashboard::page::trends::link_series;
+use crate::dashboard::page::trend::link_series;
 use crate::dashboard::page::{
     MAX_AGE, PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
 use crate::dashboard::site::{HostedProject, unix_ms};
+use crate::dashboard::{RequiredPermission, TrendQuery};
 use crate::http::HttpError;
 use speedwell_analysis::schedule::{find_silent_schedules, schedule_window_start};
-use speedwell_report::html::{PageForm, PageLink};
+use speedwell_report::html::PageLink;
 use speedwell_report::{
     self as report, ChangeList, Datum, Document, HomeState, OpenChanges, ProjectLine, ReportFormat,
     ReportRow, RunningSession, ServedProject, ServerSettings, format_moment, list_projects,
@@ -78,9 +77,17 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
     });
     document.push_notes(problem.iter().map(|message| format!("No history: {message}.")));
     link_tables(&mut document, context);
+    let branch_link =
+        |branch: &str| PageLink::new(context.branch_href(branch), format!("branch {branch}"));
+    // The form filters the list of series.
+    let [branches, _] = context.store.branches_and_tags()?;
+    let fields = vec![
+        context.query_field("filter", "part of a name", Vec::new()),
+        context.query_field("branch", "", named_options("default", branches)),
+    ];
     Ok(PageContent {
-        links: branch_links(context),
-        filters: Some(home_form(context)?),
+        links: context.query.get("branch").map(branch_link).into_iter().collect(),
+        filters: Some(context.filter_form("", fields)),
         is_cacheable: problem.is_none(),
         max_age: Some(if running.is_empty() { MAX_AGE } else { MAX_AGE_RUNNING }),
         ..PageContent::from_document(document)
@@ -152,23 +159,6 @@ fn link_tables(document: &mut Document, context: PageContext<'_>) {
             }
         }
     });
-}
-
-/// Links to the pages of the shown branch, unless it is the default branch.
-fn branch_links(context: PageContext<'_>) -> Vec<PageLink> {
-    let branch = context.query.get("branch");
-    let link = |branch| PageLink::new(context.branch_href(branch), format!("branch {branch}"));
-    branch.map(link).into_iter().collect()
-}
-
-/// Builds the form that filters the list of series.
-fn home_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
-    let [branches, _] = context.store.branches_and_tags()?;
-    let fields = vec![
-        context.query_field("filter", "part of a name", Vec::new()),
-        context.query_field("branch", "", named_options("default", branches)),
-    ];
-    Ok(context.filter_form("", fields))
 }
 
 const DAY_MS: i64 = 86_400_000;
@@ -258,12 +248,12 @@ pub fn settings_page(context: PageContext<'_>) -> PageResult {
             is_public,
             sessions: project
                 .with_reader(|store| Ok(store.count_sessions(&SessionFilter::default())?))?,
-            bytes: std::fs::metadata(project.path()).ok().map(|data| data.len()),
+            bytes: std::fs::metadata(&project.path).ok().map(|data| data.len()),
             forge: project
                 .with_reader(|store| Ok(store.forge_setting()?.map(|forge| forge.repository)))?,
         });
     }
-    let on_server = Store::server_address(context.site.first.path()).is_some();
+    let on_server = Store::server_address(&context.site.first.path).is_some();
     let document = report_settings(&ServerSettings {
         version: env!("CARGO_PKG_VERSION"),
         store: if on_server { "PostgreSQL" } else { "SQLite" },

@@ -1,7 +1,7 @@
 //! Builds `/PROJECT/sessions`, the filtered list of sessions, and `/PROJECT/sessions/ID`, the page
 //! that corresponds to `speedwell report @NUMBER`.
 
-use crate::dashboard::lookups::CommandLookups;
+use crate::dashboard::CommandLookups;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
@@ -18,7 +18,7 @@ use speedwell_store::{SessionFilter, Store};
 /// Maximum number of runs that a page loads.
 pub const MAX_RUNS: usize = 200_000;
 
-/// Shows the session with this id.
+/// Shows the session with this id, or redirects to the session that a reference names.
 pub fn session_page(context: PageContext<'_>) -> PageResult {
     let id = context.name;
     if id.starts_with('@') {
@@ -49,10 +49,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     let own_href = context.session_href(id);
     Ok(PageContent {
         sort_link: Some(sort_rows(context, &own_href, &mut document)?),
-        crumbs: vec![
-            context.page_link("sessions", "sessions"),
-            PageLink::new(own_href, format!("@{}", overview.number)),
-        ],
+        crumbs: context.crumbs("sessions", own_href, format!("@{}", overview.number)),
         links: session_links(context, &overview)?,
         sessions: vec![overview.number],
         is_cacheable: overview.state != SessionState::Running,
@@ -124,11 +121,6 @@ pub fn find_session(context: PageContext<'_>, id: &str) -> Result<SessionOvervie
             .with_hint("use its id, or @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base")
             .with_nearest(vec![(context.page_href("sessions"), "sessions".into())])
     })
-}
-
-/// Redirects from `/PROJECT/@REFERENCE` to the session that the reference names.
-pub fn reference_page(context: PageContext<'_>) -> PageResult {
-    redirect_to_session(context, context.name)
 }
 
 /// Redirects to the session that a reference names.
@@ -250,7 +242,7 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
         (false, _) => document.push(ReportBlock::Headline(count_headline(context, &filter)?)),
     }
     if !sessions.is_empty() {
-        document.append_document(context.list_sessions_at(&sessions, Some(unix_ms())));
+        document.append_document(context.list_sessions(&sessions, Some(unix_ms())));
     }
     let mut links = Vec::new();
     if context.query.get("before").is_some() {
@@ -303,21 +295,20 @@ fn filter_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, tags] = context.store.branches_and_tags()?;
     let states = ["complete", "running", "interrupted", "imported"];
     let field = |name, options| context.query_field(name, "any", options);
+    let fields = vec![
+        field("branch", named_options("any", branches)),
+        field("revision", Vec::new()),
+        field("machine", context.machine_options()?),
+        field("tag", named_options("any", tags)),
+        field("state", named_options("any", states)),
+        field("variant", Vec::new()),
+        field("benchmark", Vec::new()),
+        field("pull", Vec::new()),
+    ];
     Ok(PageForm {
-        action: context.page_href("sessions"),
-        title: "Filter".into(),
         button: "Filter".into(),
         is_always_open: true,
         set: context.set_filters("sessions", &FILTER_KEYS),
-        fields: vec![
-            field("branch", named_options("any", branches)),
-            field("revision", Vec::new()),
-            field("machine", context.machine_options()?),
-            field("tag", named_options("any", tags)),
-            field("state", named_options("any", states)),
-            field("variant", Vec::new()),
-            field("benchmark", Vec::new()),
-            field("pull", Vec::new()),
-        ],
+        ..context.filter_form("sessions", fields)
     })
 }

@@ -1,12 +1,15 @@
-//! Builds `/PROJECT/trend`, the page that corresponds to `speedwell history trend`.
+//! Builds `/PROJECT/trend`, the page that corresponds to `speedwell history trend`. Without a case, it
+//! is a list of all series of a branch, which can be searched.
 
 use crate::clients::forge::RepositoryPages;
-use crate::dashboard::address::{PageFormat, nearest_names};
-use crate::dashboard::lookups::TrendQuery;
+use crate::dashboard::TrendQuery;
+use crate::dashboard::address::{PageFormat, encode_segment, nearest_links};
 use crate::dashboard::page::changes::changes_table;
-use crate::dashboard::page::pulls::repository_pages;
-use crate::dashboard::page::trends::{LIST_KEYS, trends_page};
-use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
+use crate::dashboard::page::revision::repository_pages;
+use crate::dashboard::page::{
+    MAX_AGE, PageContent, PageContext, PageResult, link_column, named_options,
+};
+use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use serde_json::Value;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -16,6 +19,7 @@ use speedwell_report::html::{FormField, PageForm, PageLink, RowChoice};
 use speedwell_report::{
     self as report, ChangeList, Document, ReportBlock, ReportTable, TrendXAxis,
 };
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Maximum number of series on a page.
@@ -190,7 +194,7 @@ fn note_shortened(history: &ProjectHistory, max_rows: usize) -> Option<ReportBlo
 }
 
 /// Copies a history with other series.
-pub fn with_series(history: &ProjectHistory, series: Vec<SeriesTrend>) -> ProjectHistory {
+fn with_series(history: &ProjectHistory, series: Vec<SeriesTrend>) -> ProjectHistory {
     ProjectHistory {
         line: history.line.clone(),
         threshold: history.threshold,
@@ -213,14 +217,9 @@ fn unknown_series(
         return Ok(HttpError::not_found("no series for this variant"));
     };
     let series = context.store.list_series()?;
-    let mut cases: Vec<&str> = series.iter().map(|series| &*series.key.case).collect();
-    cases.sort_unstable();
-    cases.dedup();
-    let pages = nearest_names(case, cases)
-        .into_iter()
-        .map(|case| (context.trend_href(case), case.to_owned()));
+    let cases: BTreeSet<&str> = series.iter().map(|series| &*series.key.case).collect();
     Ok(HttpError::not_found(format!("no points of '{case}' on this branch"))
-        .with_nearest(pages.collect()))
+        .with_nearest(nearest_links(case, cases, |case| context.trend_href(case))))
 }
 
 /// The page about one series of a case.
@@ -295,7 +294,7 @@ impl<'a> CasePage<'a> {
         let own_href = context.page_href(&format!("trend{}", context.query.to_query_string()));
         let case = self.series.key.case.clone();
         Ok(PageContent {
-            crumbs: vec![context.page_link("trend", "trend"), PageLink::new(own_href, case)],
+            crumbs: context.crumbs("trend", own_href, case),
             links: self.list_links(!shown.series.is_empty()),
             filters: Some(self.switches()?),
             choice: Some(RowChoice {
@@ -392,7 +391,7 @@ impl<'a> CasePage<'a> {
             links.push(self.context.page_link(&format!("trend{whole}"), "whole history"));
         }
         if has_chart {
-            let path = format!("trend.{}{}", PageFormat::PICTURE_ENDING, query.to_query_string());
+            let path = format!("trend.svg{}", query.to_query_string());
             links.push(self.context.page_link(&path, "chart as SVG"));
         }
         links
@@ -432,12 +431,9 @@ impl<'a> CasePage<'a> {
             field("to", "2026-03-31", Vec::new()),
         ]);
         Ok(PageForm {
-            action: context.page_href("trend"),
             title: "Part of the history".into(),
-            button: "Show".into(),
-            fields,
             is_always_open: true,
-            ..PageForm::default()
+            ..context.filter_form("trend", fields)
         })
     }
 }
@@ -477,6 +473,77 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     ];
     Ok(PageForm {
         set: context.set_filters("trend", &QUERY_KEYS),
+        ..context.filter_form("trend", fields)
+    })
+}
+
+/// Query keys of the list.
+const LIST_KEYS: [&str; 4] = ["filter", "metric", "variant", "branch"];
+
+/// Lists the series of a branch.
+fn trends_page(context: PageContext<'_>) -> PageResult {
+    context.query.check_names(&LIST_KEYS)?;
+    let trend_query = TrendQuery {
+        branch: context.query.get("branch").map(str::to_owned),
+        metrics: context.query.get("metric").map(str::to_owned).into_iter().collect(),
+        ..TrendQuery::default()
+    };
+    let history = context.project.load_history(&trend_query)?;
+    let filter = context.query.get("filter").unwrap_or_default();
+    let now = unix_ms();
+    let mut document = match context.query.get("variant") {
+        None => report::report_trends(&history, filter, now),
+        Some(variant) => {
+            let is_selected = |series: &&SeriesTrend| series.key.variant == variant;
+            let series: Vec<SeriesTrend> =
+                history.series.iter().filter(is_selected).cloned().collect();
+            if series.is_empty() {
+                return Err(HttpError::not_found("no series for this variant"));
+            }
+            report::report_trends(&with_series(&history, series), filter, now)
+        }
+    };
+    link_series(&mut document, context);
+    Ok(PageContent {
+        crumbs: vec![context.page_link("trend", "trend")],
+        filters: Some(list_form(context)?),
+        is_cacheable: true,
+        max_age: Some(MAX_AGE),
+        ..PageContent::from_document(document)
+    })
+}
+
+/// Links each series to the trend of its case, with the same branch and metric as the page.
+pub fn link_series(document: &mut Document, context: PageContext<'_>) {
+    let kept: String = ["branch", "metric"]
+        .into_iter()
+        .filter_map(|name| Some(format!("&{name}={}", encode_segment(context.query.get(name)?))))
+        .collect();
+    link_column(document, "series", "case", |case| {
+        Some(context.trend_href(case.as_str()?) + &kept)
+    });
+}
+
+/// Builds the form, with suggestions for every free field.
+fn list_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
+    let [branches, _] = context.store.branches_and_tags()?;
+    let series = context.store.list_series()?;
+    let names = |name: fn(&SeriesKey) -> &str| -> Vec<String> {
+        let names: BTreeSet<&str> = series.iter().map(|series| name(&series.key)).collect();
+        names.into_iter().map(str::to_owned).collect()
+    };
+    let field = |name, placeholder, suggestions| FormField {
+        suggestions,
+        ..context.query_field(name, placeholder, Vec::new())
+    };
+    let fields = vec![
+        field("filter", "part of a name", names(|key| &key.case)),
+        field("metric", "primary", names(|key| &key.metric.name)),
+        field("variant", "any", names(|key| &key.variant)),
+        context.query_field("branch", "", named_options("default", branches)),
+    ];
+    Ok(PageForm {
+        set: context.set_filters("trend", &LIST_KEYS),
         ..context.filter_form("trend", fields)
     })
 }
