@@ -114,7 +114,7 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Harnes
     fs::create_dir_all(cache).map_err(|error| failed_at(error, cache))?;
     remove_unused(cache);
     let compiled = run_compiler(&spec, &recipe.replay_command());
-    let rules = draft.with_extension("d");
+    let rules = rules_path(&draft);
     let inputs = parse_prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
     // A compiler that rejects the file may nevertheless have written the list of headers.
     let _ = fs::remove_file(&rules);
@@ -125,6 +125,14 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Harnes
     fs::write(&list, names.join("\n")).map_err(|error| failed_at(error, &list))?;
     fs::rename(&draft, &program).map_err(|error| failed_at(error, &program))?;
     Ok(program)
+}
+
+/// Path of the file to which the compiler writes the names of all files that it read. The name of a
+/// benchmark may contain a dot, after which it must not be cut off.
+fn rules_path(output: &Path) -> PathBuf {
+    let mut path = output.as_os_str().to_owned();
+    path.push(".d");
+    path.into()
 }
 
 /// Runs a compiler; `replay` is the equivalent command to show to the user.
@@ -234,7 +242,7 @@ impl BuildRecipe {
     /// Builds the compiler command. Flags follow the file, because a linker searches a library only
     /// for symbols that the preceding files need.
     fn compiler_command(&self, output: &Path) -> ProcessSpec {
-        let rules = output.with_extension("d");
+        let rules = rules_path(output);
         let mut spec = ProcessSpec::new(&self.compiler)
             .args([self.file.to_string_lossy()])
             .args(&self.flags)

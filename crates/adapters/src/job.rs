@@ -633,15 +633,20 @@ impl RunContext<'_> {
 
     /// Executes the job in a fresh process, with the files of the variant.
     pub fn perform(&self) -> RunOutcome {
-        let job = self.job.under(self.variant);
-        let context = RunContext { job: &job, ..self.clone() };
-        let performed = harness_for(job.source.kind).perform_job(&context);
-        performed.unwrap_or_else(|failure| RunOutcome::from_failure(failure, &context))
+        self.with_own_files(|context| {
+            let performed = harness_for(context.job.source.kind).perform_job(context);
+            performed.unwrap_or_else(|failure| RunOutcome::from_failure(failure, context))
+        })
     }
 
-    /// Builds in advance what [`RunContext::perform`] needs.
+    /// Builds in advance what [`RunContext::perform`] needs, from the files of the variant.
     pub fn prepare(&self) {
-        harness_for(self.job.source.kind).prepare_job(self);
+        self.with_own_files(|context| harness_for(context.job.source.kind).prepare_job(context));
+    }
+
+    fn with_own_files<T>(&self, act: impl FnOnce(&RunContext<'_>) -> T) -> T {
+        let job = self.job.under(self.variant);
+        act(&RunContext { job: &job, ..self.clone() })
     }
 }
 

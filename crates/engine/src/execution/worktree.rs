@@ -596,8 +596,10 @@ impl WorktreeEntry {
             if index + 1 < MAX_WORKTREES && evicted.last_used().is_some() {
                 continue;
             }
-            let lock = File::open(&evicted.0);
-            if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            // Locked until it is removed, so that no process begins to use it meanwhile.
+            if let Ok(lock) = File::open(&evicted.0)
+                && lock.try_lock().is_ok()
+            {
                 evicted.remove_contents();
                 let _ = fs::remove_dir(&evicted.0);
             }
