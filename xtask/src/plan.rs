@@ -3,7 +3,7 @@
 //! Most Rust tests run concurrently, more of them than there are processors, because many wait;
 //! library tests, cargo's other checks and the tests in other languages run at the same time. Then
 //! the tests in modules `mostly_waits` run, concurrently with each other only, and last those in
-//! modules `measures_alone`, one after the other.
+//! modules `measures`, one on each processor.
 //!
 //! A test that cannot run here (a tool is missing) counts as skipped, never as passed: a Rust test
 //! is ignored or prints a line `skipped: REASON` and returns, a JavaScript test uses `skip`.
@@ -21,8 +21,8 @@ use std::thread;
 /// Modules of tests that wait longer than they compute: they run only with each other.
 const WAITING: &str = "mostly_waits::";
 
-/// Modules of tests that measure: each runs alone.
-const ALONE: &str = "measures_alone::";
+/// Modules of tests that measure: they run on processors of their own.
+const MEASURING: &str = "measures::";
 
 /// Tests of [`WAITING`] at a time.
 const WAITING_THREADS: usize = 8;
@@ -69,7 +69,7 @@ pub(crate) fn everything() -> Summary {
         let integration = integration_tests(&programs);
         for (name, module, threads) in [
             ("Rust tests that measure what waits", WAITING, WAITING_THREADS),
-            ("Rust tests that measure", ALONE, 1),
+            ("Rust tests that measure", MEASURING, processors),
         ] {
             sequence.phase(name, |sequence| {
                 measuring_tests(sequence, &integration, module, threads);
@@ -125,7 +125,7 @@ fn tests_beside_others(
         return;
     }
     let threads = threads.to_string();
-    let arguments = ["--test-threads", &threads, "--skip", WAITING, "--skip", ALONE];
+    let arguments = ["--test-threads", &threads, "--skip", WAITING, "--skip", MEASURING];
     sequence.phase(name, |sequence| {
         for program in programs.chunks(1) {
             rust::count_tests_with_retry(sequence, &program[0].path, program, &arguments);

@@ -172,7 +172,7 @@ fn connections_grow_with_the_load_up_to_the_limit() {
 }
 
 /// Other load on the machine would change the results.
-mod measures_alone {
+mod measures {
     use super::*;
 
     #[test]

@@ -9,17 +9,17 @@ use super::harness_driver::find_tool;
 use super::project::{TempProject, repository};
 use serde_json::Value;
 
-/// The answer of a search over at most 8 workers with samples of this length.
-fn answer(words: &[&str], sample_ms: u32) -> u64 {
+/// The answer of a search over at most this many workers with samples of this length.
+fn answer(words: &[&str], limit: u64, sample_ms: u32) -> u64 {
     let project = TempProject::new();
     let folder = repository().join("crates/speedwell/tests/eval");
     let folder = folder.to_string_lossy();
-    let sample = format!("{sample_ms}ms");
+    let (sample, limit) = (format!("{sample_ms}ms"), limit.to_string());
     let search = [
         "-c",
         "max",
         "--concurrency-limit",
-        "8",
+        &limit,
         "--path",
         &folder,
         "-t",
@@ -38,7 +38,7 @@ fn expect(truth: u64, words: &[&str]) {
     let mut sample_ms = 75;
     retry_busy(2, || {
         sample_ms = (2 * sample_ms).min(1200);
-        let answer = answer(words, sample_ms);
+        let answer = answer(words, truth + 3, sample_ms);
         ensure_holds(answer == truth, || format!("{answer} instead of {truth}"))
     });
 }

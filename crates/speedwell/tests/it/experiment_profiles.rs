@@ -222,7 +222,7 @@ fn profiling_benchmark_files_is_refused_before_anything_is_measured() {
 }
 
 /// Other load on the machine would change the results.
-mod measures_alone {
+mod measures {
     use super::*;
 
     #[test]

@@ -25,7 +25,7 @@ fn stopped_for_two_seconds(words: &[&str], begun: usize) -> CommandResult {
 }
 
 /// Other load on the machine would change the results.
-mod measures_alone {
+mod measures {
     use super::*;
 
     /// The server responds to each request after a tenth of a second, so all responses arrive long

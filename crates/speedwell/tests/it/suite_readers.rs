@@ -186,7 +186,7 @@ fn damaged_outputs_are_errors_or_give_consistent_results() {
 }
 
 /// Other load on the machine would change the results.
-mod measures_alone {
+mod measures {
     use super::*;
 
     #[test]

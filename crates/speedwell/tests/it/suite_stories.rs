@@ -199,7 +199,7 @@ macro_rules! stories {
                 }
             }
 
-            mod measures_alone {
+            mod measures {
                 use super::*;
 
                 $(#[$when])?

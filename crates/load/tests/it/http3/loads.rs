@@ -267,7 +267,7 @@ fn a_probe_shows_the_answer_in_full() {
 }
 
 /// Other load on the machine would change the results.
-mod measures_alone {
+mod measures {
     use super::*;
 
     /// The runtime's own timers have a resolution of one millisecond. By them, the even requests, which

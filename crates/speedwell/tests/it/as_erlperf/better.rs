@@ -313,7 +313,7 @@ fn late_samples_cause_the_timer_warning_of_the_original() {
 }
 
 /// Other load on the machine would change the results.
-mod measures_alone {
+mod measures {
     use super::*;
 
     #[test]

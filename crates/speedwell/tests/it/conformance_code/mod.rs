@@ -4,7 +4,7 @@
 //! The code itself is in `code_snippets`, the same pieces in every language. Times that a busy
 //! machine can only increase are compared with generous limits; others are retried a few times,
 //! since a faulty harness fails every time. To start fewer processes, the checks of a language are
-//! one test: [`check_all`]. Those that compare costs are in module `measures_alone`.
+//! one test: [`check_all`]. Those that compare costs are in module `measures`.
 
 mod ends;
 mod figures;
@@ -135,7 +135,7 @@ checks_in_turn! {
 }
 
 /// Other load on the machine would change the results.
-mod measures_alone {
+mod measures {
     use super::*;
 
     checks_in_turn! {
