@@ -128,9 +128,9 @@ pub(crate) fn draw_bottom_axis(
     let write_labels = |svg: &mut SvgWriter, baseline: f64| {
         for tick in &ticks {
             let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
-            let x = mapping.pixel_at(tick.value);
-            let x = x.min(sheet.right - half_width).max(sheet.left + half_width);
-            svg.write_text(&tick.label, (x, baseline), TICK_PX, TextAnchor::Middle, MUTED);
+            let tick_x = mapping.pixel_at(tick.value);
+            let label_x = tick_x.min(sheet.right - half_width).max(sheet.left + half_width);
+            svg.write_text(&tick.label, (label_x, baseline), TICK_PX, TextAnchor::Middle, MUTED);
         }
     };
     svg.start_group("x-ticks").end_with(|svg| {

@@ -107,10 +107,10 @@ impl SheetContent for FlameChart {
     fn summary(&self) -> String {
         let rows = self.typical_rows();
         let widest = rows.boxes.iter().max_by(|a, b| a.width.total_cmp(&b.width));
-        let widest = widest.map_or("", |placed| &placed.frame.name);
+        let name = widest.map_or("", |placed| &placed.frame.name);
         let boxes = format_count(rows.boxes.len(), "box", "es");
         let depth = format_count(rows.depth, "row", "s");
-        format!("Flame graph of {boxes} in {depth}; the widest is {widest}.")
+        format!("Flame graph of {boxes} in {depth}; the widest is {name}.")
     }
 
     fn is_empty(&self) -> bool {

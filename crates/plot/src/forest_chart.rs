@@ -109,8 +109,8 @@ impl ForestChart {
         half_widths.sort_by(f64::total_cmp);
         let median = half_widths.get(half_widths.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
-        let ends = self.finite_rows().flat_map(|row| [row.low, row.high]).filter_map(projected);
-        let ends = ends.map(|end| end.clamp(lowest, highest));
+        let bounds = self.finite_rows().flat_map(|row| [row.low, row.high]);
+        let ends = bounds.filter_map(projected).map(|end| end.clamp(lowest, highest));
         let extent = ends.fold(estimates, AxisExtent::extended_to_projected);
         let band = self.band.into_iter().flat_map(|(low, high)| [low, high]);
         let extent = band.chain([self.reference]).fold(extent, AxisExtent::extended_to);

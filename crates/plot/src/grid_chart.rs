@@ -242,8 +242,8 @@ impl SheetContent for GridChart {
         let values: usize = self.panel_data().map(|data| data.count_shown()).sum();
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
         let values = format_count(values, "value", "s");
-        let series = self.panel_data().next().map(|data| join_names(&data.names()));
-        let series = series.filter(|names| !names.is_empty());
+        let names = self.panel_data().next().map(|data| join_names(&data.names()));
+        let series = names.filter(|names| !names.is_empty());
         let of_series = series.map_or(String::new(), |names| format!(" of {names}"));
         format!("{panels} with {values}{of_series}: {}.", join_names(&titles))
     }

@@ -220,8 +220,7 @@ impl<'a> ValueData<'a> {
             return self.draw_strips(svg, area, (&x, extent), &names);
         }
         let Some(bars) = HistogramBars::new(self) else { return };
-        let unit = self.height_unit().filter(|_| labels == LabelPlacement::Own);
-        let unit = unit.unwrap_or_default();
+        let unit = self.height_unit().filter(|_| labels == LabelPlacement::Own).unwrap_or_default();
         if self.uses_rows() {
             bars.draw_rows(svg, area, (&x, extent), &names, unit);
         } else {

@@ -414,8 +414,8 @@ impl RunsChart {
             let mut values: Vec<f64> = data.shown_points(series).map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
             let center = self.centers.get(index).copied().flatten();
-            let center = center.filter(|center| can_show(self.y.scale, *center));
-            Some(TukeyStats::of_sorted(&values)?.with_center(center))
+            let shown_center = center.filter(|center| can_show(self.y.scale, *center));
+            Some(TukeyStats::of_sorted(&values)?.with_center(shown_center))
         };
         self.series.iter().enumerate().map(tukey).collect()
     }

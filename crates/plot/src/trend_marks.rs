@@ -258,8 +258,8 @@ impl<'a> TrendMarks<'a> {
             let is_complete = placed.iter().all(|label| !label.is_cut);
             (is_complete && count_lanes(&placed) <= limit.min(max_lanes)).then_some(placed)
         };
-        let placed = MAX_CHANGE_LANES.into_iter().enumerate().find_map(fits);
-        let placed = placed.unwrap_or_else(|| placed_labels(MAX_CHANGE_LANES.len() - 1));
+        let fitting = MAX_CHANGE_LANES.into_iter().enumerate().find_map(fits);
+        let placed = fitting.unwrap_or_else(|| placed_labels(MAX_CHANGE_LANES.len() - 1));
         let mut lines: Vec<&TrendNote> =
             notes.iter().filter(|note| note.is_line() && x.contains_value(note.x)).collect();
         lines.sort_by(|one, other| one.x.total_cmp(&other.x));

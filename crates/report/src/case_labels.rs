@@ -151,8 +151,8 @@ fn format_caption(names: &[&str], folder: &str, shared: &[ParameterPair<'_>]) ->
 }
 
 fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
-    let pairs = pairs.iter().map(|(name, value)| format!("{name}={value}"));
-    join_texts(" ", std::iter::once(name.to_owned()).chain(pairs))
+    let parameters = pairs.iter().map(|(name, value)| format!("{name}={value}"));
+    join_texts(" ", std::iter::once(name.to_owned()).chain(parameters))
 }
 
 /// Returns the names of the parameters that differ between cases.

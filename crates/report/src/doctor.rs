@@ -290,9 +290,9 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
             .into(),
     );
     if !found.rules.is_empty() {
-        let rules = found.rules.iter();
-        let rules = rules.map(|(rule, part)| format!("{rule} {}", format_share(*part)));
-        let rules = join_texts(", ", rules);
+        let shares =
+            found.rules.iter().map(|(rule, part)| format!("{rule} {}", format_share(*part)));
+        let rules = join_texts(", ", shares);
         notes.push(format!("Fraction of these runs that --reject would discard: {rules}."));
     }
     if found.cases.iter().any(|case| case.is_dependent) {

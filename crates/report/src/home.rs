@@ -181,8 +181,8 @@ fn shorten_text(text: &str, max_chars: usize) -> String {
 }
 
 fn home_headline(state: &HomeState<'_>, failed: usize) -> String {
-    let open = OpenChanges::from_history(state.history);
-    let open = open.known + open.suspected;
+    let OpenChanges { known, suspected, .. } = OpenChanges::from_history(state.history);
+    let open = known + suspected;
     let changes = format_count_or("no open change", open, "open change", "open changes");
     let failed = unless_empty(failed, |failed| format!(" · {failed} failed"));
     let live = unless_empty(state.running.len(), |live| format!(" · ● {live} live"));

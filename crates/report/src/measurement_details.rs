@@ -283,8 +283,8 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
     let mut document = Document::new("environment");
     let facts = environment_facts(environment);
     if !facts.is_empty() {
-        let source = source.map(|source| format!(": {source}")).unwrap_or_default();
-        let title = format!("Measured on{source}");
+        let title =
+            source.map_or("Measured on".to_owned(), |source| format!("Measured on: {source}"));
         document.push(ReportBlock::appendix(title, vec![ReportBlock::Facts(facts)]));
     }
     // Serialization cannot fail, because the model contains no value that JSON cannot represent,

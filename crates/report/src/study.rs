@@ -40,8 +40,8 @@ pub fn report_study(
     let mut document = Document::new("study");
     document.push_warnings(&study.warnings);
     let lines = distinct(study.points.iter().map(|point| point.line.as_str()));
-    let lines = lines.iter().take(MAX_HEADLINES);
-    let headlines = lines.filter_map(|line| line_headline(study, line, output));
+    let first_lines = lines.iter().take(MAX_HEADLINES);
+    let headlines = first_lines.filter_map(|line| line_headline(study, line, output));
     document.extend(headlines.map(ReportBlock::Headline));
     document.push_table(study_table(study, output));
     document.extend(aggregated_note(study).map(ReportBlock::Paragraph));
@@ -62,14 +62,13 @@ fn line_headline(study: &ParameterStudy, line: &str, output: &OutputOptions) -> 
     let ratio = last.mean.value / first.mean.value;
     let factor = if ratio.is_finite() { format!(" (×{ratio:.2})") } else { String::new() };
     let power = |exponent: f64| format!("{x}^{}", format_number(exponent, 2));
-    let growth = exponent_of(study, line).map(|exponent| {
-        let last_step = last_exponent(study, line);
-        let last_step = last_step.map(|step| format!(", in the last step {}", power(step)));
+    let growth = exponent_of(study, line).map_or(String::new(), |exponent| {
+        let step_exponent = last_exponent(study, line);
+        let last_step = step_exponent.map(|step| format!(", in the last step {}", power(step)));
         format!("; scales with {}{}", power(exponent), last_step.unwrap_or_default())
     });
-    let growth = growth.unwrap_or_default();
-    let name = study.by.as_ref().filter(|_| !line.is_empty());
-    let name = name.map_or(String::new(), |by| format!("{by}={line}: "));
+    let parameter = study.by.as_ref().filter(|_| !line.is_empty());
+    let name = parameter.map_or(String::new(), |by| format!("{by}={line}: "));
     let (begin, end) = (&first.x, &last.x);
     Some(format!("{name}{x} {begin} to {end}: {metric} {from} to {to}{factor}{growth}."))
 }

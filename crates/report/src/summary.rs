@@ -85,7 +85,7 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     };
     let mut lines = prepare_lines(section, !metrics_are_rows, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
-    let runs = take_common_text(&mut lines, |line| &mut line.runs);
+    let run_count = take_common_text(&mut lines, |line| &mut line.runs);
     let variant = take_common_text(&mut lines, |line| &mut line.variant);
     let names = if metrics_are_rows { "metric" } else { "case" };
     let mut columns = summary_columns(names, output.verbosity);
@@ -100,10 +100,10 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     // share them.
     let metric = (!metrics_are_rows).then(|| describe_metric(&section[0].metric, unit));
     // `prepare_lines` has already formatted the count. Only 1 takes the singular.
-    let runs = runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" });
+    let runs = run_count.map(|count| count.clone() + if count == "1" { " run" } else { " runs" });
     // A session without named variants has only this one.
-    let named_variant = variant.filter(|name| !name.is_empty() && name != "default");
-    let named_variant = named_variant.map(|name| format!("variant {name}"));
+    let variant_name = variant.filter(|name| !name.is_empty() && name != "default");
+    let named_variant = variant_name.map(|name| format!("variant {name}"));
     let facts = metric.into_iter().chain(runs).chain(named_variant);
     let mut caption = vec![shared, join_texts(", ", facts)];
     caption.retain(|line| !line.is_empty());
@@ -289,8 +289,8 @@ pub(crate) fn scale_and_place(
 ) -> (FigureScale, i32) {
     let (unit, center) = (&summary.metric.unit, summary.center.value);
     let uncertainty = summary_uncertainty(summary);
-    let scale = FigureScale::fit_scale(unit, &[center], choice);
-    let scale = scale.keeping_counts(unit, [(center, uncertainty)], choice);
+    let fitted = FigureScale::fit_scale(unit, &[center], choice);
+    let scale = fitted.keeping_counts(unit, [(center, uncertainty)], choice);
     let place = scale.rounding_place(center, uncertainty);
     (scale, place)
 }

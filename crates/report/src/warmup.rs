@@ -180,8 +180,8 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else { return format!("{name}: some processes did not become steady") };
     let is_decided = matches!(row.verdict, Verdict::Better | Verdict::Worse);
-    let amount = row.change.filter(|_| is_decided).map(|change| change.value.abs());
-    let amount = amount.map(|share| format!(" by {}", format_share(share)));
+    let change = row.change.filter(|_| is_decided);
+    let amount = change.map(|change| format!(" by {}", format_share(change.value.abs())));
     format!("{name}: {}{}", row.verdict, amount.unwrap_or_default())
 }
 
@@ -189,8 +189,8 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
 /// speed at the same moment as the measured code. The machine caused such a change.
 fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     let load = machine.load.map(|[minute, ..]| format!("load {minute:.1}"));
-    let steal = machine.facts.get("now_steal_percent");
-    let steal = steal.map(|percent| format!("{percent}% of the processor time stolen"));
+    let steal_percent = machine.facts.get("now_steal_percent");
+    let steal = steal_percent.map(|percent| format!("{percent}% of the processor time stolen"));
     let processes = || found.cases.iter().flat_map(|warmup| &warmup.processes);
     let with_reference = processes().filter(|process| process.reference > 0).count();
     let changed = processes().filter(|process| !process.search.machine_changes.is_empty()).count();

@@ -144,18 +144,20 @@ impl<'a> TrendDrawing<'a> {
         let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
             let is_measured_on =
                 |point: &&TrendPoint| machine.is_none_or(|number| number == point.machine);
-            let points = self.series.trend.points[level.first..=level.last].iter();
-            let mut points = points.filter(|point| point.is_searched()).filter(is_measured_on);
+            let mut points = self.series.trend.points[level.first..=level.last]
+                .iter()
+                .filter(|point| point.is_searched())
+                .filter(is_measured_on);
             let coordinate = |point: &TrendPoint| self.coordinates.get(&point.position).copied();
             let from = coordinate(points.next()?)?;
-            let value = value.map(|stored| self.scale.to_shown(stored));
+            let shown = value.map(|stored| self.scale.to_shown(stored));
             Some(plot::TrendLevel {
                 from,
                 to: points.next_back().and_then(coordinate).unwrap_or(from),
                 machine: machine.and_then(|number| self.machine_index(number)),
-                value: value.value,
-                low: Some(value.low),
-                high: Some(value.high),
+                value: shown.value,
+                low: Some(shown.low),
+                high: Some(shown.high),
             })
         };
         let of_machine =
@@ -261,8 +263,10 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
     for point in series.trend.points.iter().chain(&series.continuation) {
         positions.entry(point.position).or_insert_with(|| time(point));
     }
-    let ends = positions.first_key_value().zip(positions.last_key_value());
-    let ends = ends.map(|((first, _), (last, _))| *first..=*last);
+    let ends = positions
+        .first_key_value()
+        .zip(positions.last_key_value())
+        .map(|((first, _), (last, _))| *first..=*last);
     for landmark in history.landmarks.iter().chain(&series.failures) {
         let position = landmark.position;
         if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))

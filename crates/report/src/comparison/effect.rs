@@ -87,8 +87,8 @@ pub fn describe_unclear(metric: &Metric, change: &IntervalEstimate, other: &str)
         let [low, high] = [change.low, change.high].map(end);
         return format!("{verb} between {low} {less} and {high} {more} {noun} than {other}");
     };
-    let or_back = percent(far_end).map(|end| format!(", or up to {end} {back}"));
-    let or_back = or_back.unwrap_or_default();
+    let or_back =
+        percent(far_end).map(|end| format!(", or up to {end} {back}")).unwrap_or_default();
     let interval = spaced(&format_percent_interval(change));
     format!("{verb} {size} {direction} {noun} than {other}{or_back}{interval}")
 }

@@ -164,8 +164,8 @@ fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Me
         Verdict::Unclear => format!(" ({})", better_direction(metric.better)),
         _ => String::new(),
     };
-    let size = size(row, metric);
-    let change = size.map(|size| format!(": {} {size}{direction}", metric.plain_name()));
+    let change =
+        size(row, metric).map(|size| format!(": {} {size}{direction}", metric.plain_name()));
     sentence + &change.unwrap_or_default()
 }
 
@@ -320,11 +320,11 @@ pub fn comparison_caption(
     let metric = &section[0].metric;
     let is_common = section.iter().all(|comparison| comparison.metric == *metric);
     let described = is_common.then(|| describe_metric(metric, unit));
-    let runs = runs.map(|runs| match &*runs {
+    let runs_a_side = runs.map(|runs| match &*runs {
         "1" => "1 run a side".to_owned(),
         _ => format!("{runs} runs a side"),
     });
-    join_texts(", ", described.into_iter().chain(runs))
+    join_texts(", ", described.into_iter().chain(runs_a_side))
 }
 
 /// Returns the line below a table of commands: the number of runs, and their order.

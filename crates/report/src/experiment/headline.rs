@@ -398,8 +398,10 @@ pub fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<R
     let first = comparisons.first()?;
     let pairs = comparisons.iter().filter(|comparison| !is_control(comparison));
     let rows: Vec<plot::ForestRow> = pairs.flat_map(pair_rows).collect();
-    let floor = metric.floor.map(|floor| (floor.low * 100.0, floor.high * 100.0));
-    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
+    let floor = metric
+        .floor
+        .map(|floor| (floor.low * 100.0, floor.high * 100.0))
+        .filter(|(low, high)| low.is_finite() && high.is_finite());
     let subtitle = match floor {
         Some(_) => "shaded: the change of the control against itself",
         None => "shaded: changes that count as the same",

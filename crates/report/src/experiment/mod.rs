@@ -300,11 +300,10 @@ fn comparison_remark(part: &ClaimComparison) -> String {
         };
         format!("{} against {}", figure(left), figure(right))
     });
-    let ratio = part.ratio.map(|ratio| {
+    let ratio = part.ratio.map_or(String::new(), |ratio| {
         let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(format_figure);
         format!(", {value} times [{low}, {high}]")
     });
-    let ratio = ratio.unwrap_or_default();
     format!("{case_prefix}{}: {sides}{ratio} {symbol} {answer}", part.text)
 }
 

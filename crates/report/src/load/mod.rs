@@ -305,8 +305,8 @@ fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
     let is_reported = |(quantity, _): &(TimedQuantity, &str)| {
         loads.iter().any(|load| load.principal_quantity().0 == *quantity)
     };
-    let notes = notes.into_iter().filter(is_reported);
-    notes.map(|(_, note)| ReportBlock::Note(note.to_owned())).collect()
+    let reported = notes.into_iter().filter(is_reported);
+    reported.map(|(_, note)| ReportBlock::Note(note.to_owned())).collect()
 }
 
 /// Returns the options and the measurements of a load, without loss: `speedwell report FILE.json`

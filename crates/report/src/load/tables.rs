@@ -99,8 +99,8 @@ fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable 
     let row = |(code, count): (u16, u64)| CountRow::new(code, "response", count, total);
     let interim_row =
         |(code, count): (u16, u64)| CountRow::new(code, "before the response", count, total);
-    let interim = interim.nonzero_counts().map(interim_row);
-    let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).chain(interim).collect();
+    let interim_rows = interim.nonzero_counts().map(interim_row);
+    let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).chain(interim_rows).collect();
     if codes.outside > 0 {
         rows.push(CountRow::new("other", "not of three digits", codes.outside, total));
     }
@@ -423,9 +423,9 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let kinds = kinds.iter();
-            let kinds = kinds.map(|kind| format!("{} {} {}", kind.weight, kind.method, kind.path));
-            format!("{} ({})", run.url, join_texts(", ", kinds))
+            let requests =
+                kinds.iter().map(|kind| format!("{} {} {}", kind.weight, kind.method, kind.path));
+            format!("{} ({})", run.url, join_texts(", ", requests))
         }
     };
     let streams = match requested.streams_per_connection {
@@ -465,8 +465,8 @@ fn process_text(run: &LoadRun) -> Option<String> {
 /// Accounts for every request, as in `100 attempted = 98 ok + 2 timeout.total: balanced`.
 fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
-    let parts = counts.rows().filter(|row| row.count > 0);
-    let parts = parts.map(|row| format!("{} {}", format_whole(row.count), row.name));
+    let occurred = counts.rows().filter(|row| row.count > 0);
+    let parts = occurred.map(|row| format!("{} {}", format_whole(row.count), row.name));
     let sum = parts.reduce(|sum, part| format!("{sum} + {part}")).unwrap_or("0".to_owned());
     let state = if load.balance.is_ok() { "balanced" } else { "NOT BALANCED" };
     format!("{} attempted = {sum}: {state}", format_whole(counts.attempts()))
@@ -512,10 +512,12 @@ fn schedule_text(load: &LoadFindings<'_>) -> Option<String> {
 
 fn generator_text(load: &LoadFindings<'_>) -> String {
     let generator = &load.generator;
-    let calls = generator.system_calls_per_request;
-    let calls = calls.map(|calls| format!("; {calls:.1} system calls per request"));
-    let cpu = generator.cpu_ns_per_request.map(format_ns);
-    let cpu = cpu.map(|time| format!("; {time} of processor time per request"));
+    let calls = generator
+        .system_calls_per_request
+        .map(|calls| format!("; {calls:.1} system calls per request"));
+    let cpu = generator
+        .cpu_ns_per_request
+        .map(|ns| format!("; {} of processor time per request", format_ns(ns)));
     let [calls, cpu] = [calls, cpu].map(Option::unwrap_or_default);
     let late = unless_empty(generator.late_by_ns, |ns| {
         format!("; response timestamps may be late by up to {}", format_ns(ns as f64))
@@ -533,8 +535,8 @@ fn machines_text(run: &LoadRun) -> Option<String> {
             Some(ns) => format!(", began {} later", format_ns(ns as f64)),
             None => String::new(),
         };
-        let connect = part.connect_ns.map(|ns| format_ns(ns as f64));
-        let connect = connect.map(|time| format!(", connects in {time}")).unwrap_or_default();
+        let connect_time = part.connect_ns.map(|ns| format_ns(ns as f64));
+        let connect = connect_time.map(|time| format!(", connects in {time}")).unwrap_or_default();
         let lost = if part.lost.is_some() { ", lost" } else { "" };
         let requests = format_requests(part.attempted);
         format!("{} {requests}{lost}{connect}{began}", part.machine)

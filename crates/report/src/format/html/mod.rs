@@ -402,8 +402,8 @@ impl HtmlRow<'_> {
                 (&self.view.table.columns[column_index], &self.cells[column_index]);
             let first = number == 0;
             let (tag, scope) = if first { ("th", " scope=\"row\"") } else { ("td", "") };
-            let class = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
-            let class = class.trim_end();
+            let classes = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
+            let class = classes.trim_end();
             let header = self.view.header_text(column_index);
             let value = sort_value(cell, self.view.is_served);
             let content = self.cell_content(column_index, first, writer);
@@ -492,8 +492,8 @@ impl HtmlRow<'_> {
         match charts.filter(|_| self.view.has_cases || link.is_none()) {
             Some(href) => {
                 // Charts on this page are below the row, with the link to the history.
-                let link = link.filter(|_| !href.starts_with('#')).unwrap_or_default();
-                let history = unless_empty(link, |link| {
+                let history_link = link.filter(|_| !href.starts_with('#')).unwrap_or_default();
+                let history = unless_empty(history_link, |link| {
                     markup!("<small><a href=\"{}\">history</a></small>", link)
                 });
                 markup!("<a href=\"{}\">{group}{text}</a>{history}", href)

@@ -226,8 +226,8 @@ pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
         writer.push_raw(&item("", "", 0, &format!("all {}", view.rows)));
     }
     for (index, (value, cell, count)) in view.facet_values.iter().enumerate() {
-        let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
-        let symbol = symbol.map(String::from).unwrap_or_default();
+        let first = cell.text.chars().next();
+        let symbol = first.filter(|c| !c.is_alphanumeric()).map(String::from).unwrap_or_default();
         let content = markup!("<i aria-hidden=\"true\">{}</i> {} {count}", symbol, value);
         writer.push_raw(&item(emphasis_class(cell.emphasis), value, index + 1, &content));
     }
