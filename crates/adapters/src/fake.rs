@@ -50,8 +50,8 @@ impl LanguageHarness for FakeHarness {
         let source = &request.source;
         let refusal =
             |reason: String| HarnessFailure::invalid(reason).with_replay(&replay_command(source));
-        let text = std::fs::read_to_string(&source.file);
-        let text = text.map_err(|error| refusal(error.to_string()))?;
+        let text =
+            std::fs::read_to_string(&source.file).map_err(|error| refusal(error.to_string()))?;
         let mut description = BenchmarkDescription::default();
         let mut values = Vec::new();
         for line in text.lines().filter_map(|line| line.strip_prefix("case")) {

@@ -314,14 +314,14 @@ pub(super) fn perform_case(
         run_message.with_some("modules_below", checkout.as_ref().map(|path| path.display()));
     let mut events = EventLog::new([load_message(setting), run_message]);
     let outcome = converse(&setting.layout.apply_to(spec), spec, &mut events)?;
-    let (mut result, fault) = observe_case(setting.job, &events);
+    let (mut result, result_fault) = observe_case(setting.job, &events);
     if let (Some(result), Some(worktree)) = (&mut result, worktree) {
         result.notes.extend(stray_note(&events, worktree));
     }
     // Files in other languages are not checked: their benchmarks may report times that they did not
     // measure themselves, for example times of a device.
     let clocked = result.as_ref().filter(|_| is_javascript);
-    let fault = fault.or_else(|| check_lifetime(clocked?, outcome.wall_ns));
+    let fault = result_fault.or_else(|| check_lifetime(clocked?, outcome.wall_ns));
     Ok(RunOutcome::from_process(plain, &outcome, result, fault, setting))
 }
 

@@ -257,8 +257,9 @@ pub fn parse_getopt<'a>(
                 let (option, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
                 if takes_value {
                     let attached = Some(remainder).filter(|value| !value.is_empty());
-                    let value = attached.or_else(|| arguments_left.next());
-                    let value = value.ok_or(ArgumentError::NeedsValue(letter_text))?;
+                    let value = attached
+                        .or_else(|| arguments_left.next())
+                        .ok_or(ArgumentError::NeedsValue(letter_text))?;
                     parsed.options.push((option, Some(value)));
                     break;
                 }
@@ -291,8 +292,8 @@ pub fn parse_node<'a>(
             if switches.contains(&name) {
                 parsed.options.push((name, None));
             } else if valued.contains(&name) {
-                let value = arguments_left.next().filter(|value| *value != "--");
-                let value = value.ok_or(ArgumentError::NeedsValue(argument))?;
+                let next = arguments_left.next().filter(|next| *next != "--");
+                let value = next.ok_or(ArgumentError::NeedsValue(argument))?;
                 parsed.options.push((name, Some(value)));
             } else {
                 return Err(ArgumentError::UnknownName(argument));

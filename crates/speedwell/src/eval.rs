@@ -204,8 +204,9 @@ fn search_snippets(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let job = job.under(variant);
-            failed |= !search.search_snippet(&plan.run_context(&job, variant, search.slot))?;
+            let variant_job = job.under(variant);
+            let context = plan.run_context(&variant_job, variant, search.slot);
+            failed |= !search.search_snippet(&context)?;
         }
     }
     let is_interrupted = is_interrupt_requested();

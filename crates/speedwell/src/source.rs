@@ -131,8 +131,8 @@ fn read_operands(
         for location in &operand.locations {
             for mut loaded in load(location, &selected).with_context(context)? {
                 let session_ids = loaded.sessions.iter().map(|session| session.id.clone());
-                let ids = ids.entry(loaded.origin.clone()).or_insert(session_ids.collect());
-                for (session, id) in loaded.sessions.iter_mut().zip(ids.iter()) {
+                let origin_ids = ids.entry(loaded.origin.clone()).or_insert(session_ids.collect());
+                for (session, id) in loaded.sessions.iter_mut().zip(origin_ids.iter()) {
                     session.id.clone_from(id);
                 }
                 sessions.extend(loaded.sessions);

@@ -73,11 +73,11 @@ pub fn find_common_benchmarks(
     let mut suite = DiscoveredBenchmarks { files: sides.len(), ..DiscoveredBenchmarks::default() };
     let files: IndexSet<_> = sides.iter().map(|side| side.file.file_name()).collect();
     let first_file = files.first().copied().flatten().filter(|_| files.len() > 1);
-    let first_file = first_file.map(OsStr::to_string_lossy);
+    let file_name = first_file.map(OsStr::to_string_lossy);
     let mut indexed: Vec<JobsByCase> = Vec::new();
     for side in sides {
         let jobs = describe_side(side, selection, &mut suite)?;
-        let names = (first_file.as_deref(), word);
+        let names = (file_name.as_deref(), word);
         indexed.push(index_jobs(side, jobs, names, &mut suite.warnings));
     }
     if let Some(word) = word {

@@ -465,8 +465,8 @@ pub fn describe_sources(
     reporter: ProgressReporter<'_>,
 ) -> Vec<BenchmarkDescription> {
     let next = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
-    let described = Mutex::new(HashMap::new());
+    let finished = AtomicUsize::new(0);
+    let descriptions = Mutex::new(HashMap::new());
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
         for _ in 0..workers.min(sources.len()) {
@@ -476,16 +476,16 @@ pub fn describe_sources(
                     let source = sources.get(index).filter(|_| !is_interrupt_requested());
                     let Some(source) = source else { break };
                     let description = describe_source(source, selection, baseline, reporter);
-                    if let Ok(mut described) = described.lock() {
+                    if let Ok(mut described) = descriptions.lock() {
                         described.insert(index, description);
                     }
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    let done = finished.fetch_add(1, Ordering::Relaxed) + 1;
                     reporter(&SessionEvent::Described { done, all: sources.len() });
                 }
             });
         }
     });
-    let mut described = described.into_inner().unwrap_or_default();
+    let mut described = descriptions.into_inner().unwrap_or_default();
     (0..sources.len()).map(|index| described.remove(&index).unwrap_or_default()).collect()
 }
 

@@ -69,20 +69,20 @@ impl ToolChoice {
 /// Chooses the tool for a script with this `text`. Our own package supports our generator. In a
 /// folder with its own `common.js`, the generator must pose as a tool that this file supports.
 pub(super) fn choose_tool(text: &str, request: &DescribeRequest) -> ToolChoice {
-    let own_tool = own_tool(text, request);
+    let generator = own_tool(text, request);
     if !text.contains("bench.http(") {
         return ToolChoice::NotNeeded;
     }
     // The library prefers the tool that the script names over the tool on the command line.
     if let Some(name) = script_choice(text) {
-        return named_by_script(&name, own_tool, request);
+        return named_by_script(&name, generator, request);
     }
     let setting = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
     if let Some((_, name)) = setting {
-        return check_available(if name == OWN_TOOL { own_tool } else { name }, true);
+        return check_available(if name == OWN_TOOL { generator } else { name }, true);
     }
     if request.selection.usual_tool == DefaultLoadTool::Speedwell {
-        return check_available(own_tool, true);
+        return check_available(generator, true);
     }
     if let Some(name) = PREFERRED_TOOLS.into_iter().find(|name| find_in_path(name).is_some()) {
         return check_available(name, true);

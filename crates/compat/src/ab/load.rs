@@ -78,8 +78,8 @@ fn to_nanoseconds(seconds: f64) -> u64 {
 }
 
 fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
-    let proxy = request.proxy.as_deref().map(|text| HostPort::parse(text, 80));
-    let proxy = proxy.transpose().map_err(anyhow::Error::msg)?;
+    let parsed = request.proxy.as_deref().map(|text| HostPort::parse(text, 80)).transpose();
+    let proxy = parsed.map_err(anyhow::Error::msg)?;
     if proxy.is_some() && url.is_tls {
         bail!("'-X' is not supported with https: proxy tunnels are not implemented");
     }

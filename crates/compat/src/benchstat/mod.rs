@@ -288,8 +288,8 @@ impl BenchmarkRecords {
     /// Reads the `text` of one file. Complaints name the file by `path`; the key `.file`, and thus
     /// the column of the file, has the value `label`.
     pub fn read_file(&mut self, path: &str, label: &str, text: &str) {
-        let mut settings = Vec::new();
-        set_entry(&mut settings, ".file", label);
+        let mut active_settings = Vec::new();
+        set_entry(&mut active_settings, ".file", label);
         for (index, line) in text.lines().enumerate() {
             let line = &*escape_controls(line);
             let complain = |reason: String| format!("{path}:{}: {reason}", index + 1);
@@ -297,7 +297,7 @@ impl BenchmarkRecords {
                 match parse_result(result) {
                     Ok(None) => {}
                     Ok(Some((name, figures))) => {
-                        let settings = settings.clone();
+                        let settings = active_settings.clone();
                         self.results.push(BenchmarkRecord { name, settings, figures });
                     }
                     Err(reason) => self.complaints.push(complain(reason)),
@@ -306,7 +306,7 @@ impl BenchmarkRecords {
                 let complaints = self.read_unit_line(line);
                 self.complaints.extend(complaints.into_iter().map(complain));
             } else if let Some((key, value)) = parse_setting(line) {
-                set_entry(&mut settings, key, value);
+                set_entry(&mut active_settings, key, value);
             }
         }
     }

@@ -137,8 +137,8 @@ fn check_outputs(request: &ComparePyRequest, sides: [&SideInput; 2], folder: &Pa
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only a program that is measured writes this file.
-    let program_output = request.passed_value(OUT_FLAG).filter(|_| is_measured);
-    let program_output = program_output.map(|file| (OUT_FLAG, Path::new(file)));
+    let passed_file = request.passed_value(OUT_FLAG).filter(|_| is_measured);
+    let program_output = passed_file.map(|file| (OUT_FLAG, Path::new(file)));
     let output = |(option, file): (&str, &Path)| {
         OutputFile::new(format!("{option}{}", file.display()), &folder.join(file))
     };

@@ -397,8 +397,10 @@ fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
     } else {
         ("was skipped", &entry.skip_message)
     };
-    let message = message.as_deref().filter(|message| !message.is_empty());
-    message.map_or(outcome.to_owned(), |message| format!("{outcome}: {message}"))
+    match message.as_deref() {
+        None | Some("") => outcome.to_owned(),
+        Some(message) => format!("{outcome}: {message}"),
+    }
 }
 
 fn format_names(names: &[&str]) -> String {

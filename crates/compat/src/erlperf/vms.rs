@@ -203,8 +203,8 @@ impl<'a> ErlangMachines<'a> {
         })?;
         let Some(answer) = answer else { return Ok(Vec::new()) };
         self.record_faults(&answer);
-        let late_ns = answer.first("end").and_then(|end| end.parse_number("max_late_ns"));
-        let late_ns = late_ns.unwrap_or(0.0);
+        let end = answer.first("end");
+        let late_ns = end.and_then(|end| end.parse_number("max_late_ns")).unwrap_or(0.0);
         let mut visits = Vec::new();
         for (job, name) in measurable.iter().zip(&names) {
             match answer.timing(name, samples) {
@@ -314,10 +314,10 @@ impl SnippetFault {
     pub fn from_event(event: &ProtocolMessage) -> SnippetFault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
-        let part = event.get("part").filter(|part| !part.is_empty());
-        let part = part.unwrap_or_else(|| "runner".into());
-        let line = event.parse_number::<u32>("line");
-        let line = line.map_or(String::new(), |line| format!(" (line {line})"));
+        let named_part = event.get("part").filter(|part| !part.is_empty());
+        let part = named_part.unwrap_or_else(|| "runner".into());
+        let line_number = event.parse_number::<u32>("line");
+        let line = line_number.map_or(String::new(), |number| format!(" (line {number})"));
         let message = message.trim_end();
         let reason = match &*stage {
             "parse" => format!("parse error for {part}: {message}{line}"),

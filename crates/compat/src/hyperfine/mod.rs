@@ -98,7 +98,7 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let options = &request.options;
     let exports = options.exports().filter(|(.., file)| *file != "-");
-    let exports = exports.map(|(_, option, file)| (option, Path::new(file)));
+    let export_files = exports.map(|(_, option, file)| (option, Path::new(file)));
     let written = options.output.iter().filter_map(|output| match output {
         OutputTarget::File(file) => Some(("output", file.as_path())),
         _ => None,
@@ -108,7 +108,7 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     let output = |(option, file): (&str, &Path)| {
         OutputFile::new(format!("--{option} {}", file.display()), file)
     };
-    let outputs: Vec<OutputFile> = exports.chain(written).filter_map(output).collect();
+    let outputs: Vec<OutputFile> = export_files.chain(written).filter_map(output).collect();
     refuse_same(&outputs)?;
     refuse_file(&outputs, &options.input)?;
     // Check only hooks that are executed before a run. Hooks that are executed afterwards may read

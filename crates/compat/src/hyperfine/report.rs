@@ -179,8 +179,9 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
     };
     if !by_time {
         let format_row = |row: &RelativeFigures<'_>| {
-            let deviation = format_deviation(row, 5).filter(|_| !row.is_reference);
-            let deviation = deviation.unwrap_or_else(|| " ".repeat(8));
+            let deviation = format_deviation(row, 5)
+                .filter(|_| !row.is_reference)
+                .unwrap_or_else(|| " ".repeat(8));
             format!("  {}{deviation}  {}\n", format_ratio(row, 10), row.figures.title)
         };
         let lines: String = rows.iter().map(format_row).collect();
@@ -406,7 +407,7 @@ impl ExportKind {
         let spread =
             figures.deviation.map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
         let ratio_deviation = row.deviation.filter(|_| !row.is_reference);
-        let ratio_deviation = ratio_deviation.map(|deviation| format!(" ± {deviation:.2}"));
+        let ratio_spread = ratio_deviation.map(|deviation| format!(" ± {deviation:.2}"));
         let command = figures.title.replace('|', "\\|");
         let mark = if self == ExportKind::Org { '=' } else { '`' };
         [
@@ -414,7 +415,7 @@ impl ExportKind {
             format!("{}{}", unit.format_digits(figures.mean), spread.unwrap_or_default()),
             unit.format_digits(figures.min),
             unit.format_digits(figures.max),
-            format!("{:.2}{}", row.ratio, ratio_deviation.unwrap_or_default()),
+            format!("{:.2}{}", row.ratio, ratio_spread.unwrap_or_default()),
         ]
     }
 

@@ -241,8 +241,8 @@ pub fn find_script(
     let parts = absolute.iter().count();
     let last_two: PathBuf = absolute.iter().skip(parts.saturating_sub(2)).collect();
     let name = below_folder.unwrap_or(&last_two).to_string_lossy().into_owned();
-    let folder = folder.map(Path::to_owned);
-    Ok((BenchmarkScript { name, path: absolute }, folder))
+    let benchmark_folder = folder.map(Path::to_owned);
+    Ok((BenchmarkScript { name, path: absolute }, benchmark_folder))
 }
 
 // The drop-in for `run.js`: runs each script of the requested groups, by default once.

@@ -257,12 +257,12 @@ pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -
 /// mean is NaN, and it has no bar.
 pub fn bar_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, f64>>) -> AnyChart {
     let category = |(name, old, new): ComparedCase<'a, f64>| {
-        let bars = [("new", new), ("old", old)].map(|(name, value)| ChartBar {
+        let pair = [("new", new), ("old", old)].map(|(name, value)| ChartBar {
             name: name.to_owned(),
             value,
             ..ChartBar::default()
         });
-        let bars = bars.into_iter().filter(|bar| bar.value.is_finite()).collect();
+        let bars = pair.into_iter().filter(|bar| bar.value.is_finite()).collect();
         BarCategory { label: case_label(name), bars }
     };
     AnyChart::Bar(BarChart {

@@ -48,11 +48,11 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
     let shown_rows = rows.min(max_rows(columns.len()));
     let names = escape_lines("", names, shown_rows);
     let names = PrintedColumn { width: max_width(&names), lines: names };
-    let columns = columns.iter().map(|column| {
+    let printed = columns.iter().map(|column| {
         let lines = escape_lines(&column.name, &column.cells, shown_rows);
         PrintedColumn { width: max_width(&lines) + 1, lines }
     });
-    let columns: Vec<PrintedColumn<'_>> = columns.collect();
+    let columns: Vec<PrintedColumn<'_>> = printed.collect();
     let mut out = String::new();
     let mut remaining = columns.as_slice();
     while !remaining.is_empty() {

@@ -260,7 +260,6 @@ fn explain_connect_error(message: &str) -> String {
 
 fn interpret_response(mut response: Response<Body>) -> Result<UploadOutcome, UploadError> {
     let status = response.status();
-    let retry_after = retry_after(&response);
     let text = read_text(&mut response, MAX_RESPONSE_BYTES)
         .map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -279,7 +278,7 @@ fn interpret_response(mut response: Response<Body>) -> Result<UploadOutcome, Upl
     }
     let message = refusal_message(status, &body);
     Err(if is_temporary(status) {
-        UploadError::Retryable { reason: message, retry_after }
+        UploadError::Retryable { reason: message, retry_after: retry_after(&response) }
     } else {
         UploadError::Rejected { reason: message }
     })

@@ -91,8 +91,8 @@ impl PageQuery {
     /// Formats the query with `name` set to `value`, or without `name` if `value` is `None`.
     pub fn with_value(&self, name: &str, value: Option<&str>) -> String {
         let others = self.0.iter().filter(|(key, _)| key != name);
-        let others = others.map(|(key, current)| (key.as_str(), current.as_str()));
-        let pairs = others.chain(value.map(|value| (name, value)));
+        let other_pairs = others.map(|(key, current)| (key.as_str(), current.as_str()));
+        let pairs = other_pairs.chain(value.map(|value| (name, value)));
         let encode_pair =
             |(key, value)| format!("{}={}", encode_segment(key), encode_segment(value));
         let parts: Vec<String> = pairs.map(encode_pair).collect();

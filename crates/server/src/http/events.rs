@@ -122,8 +122,8 @@ pub struct ServerEvent(Bytes);
 impl ServerEvent {
     /// Creates an event. Every line break in the data starts a new `data:` line.
     pub fn new(name: &str, data: impl AsRef<str>) -> ServerEvent {
-        let name = name.split(['\n', '\r']).next().unwrap_or_default();
-        let mut text = format!("event: {name}\n");
+        let first_line = name.split(['\n', '\r']).next().unwrap_or_default();
+        let mut text = format!("event: {first_line}\n");
         for line in data.as_ref().replace("\r\n", "\n").split(['\n', '\r']) {
             text.extend(["data: ", line, "\n"]);
         }

@@ -394,9 +394,9 @@ impl ParameterArgs {
         );
         for (index, scan) in scans.enumerate() {
             let step = steps.get(index).or(steps.first()).map(String::as_str);
-            let numbers = parse_range(&scan[1], &scan[2], step)
+            let texts = parse_range(&scan[1], &scan[2], step)
                 .with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
-            let numbers = numbers.iter().filter_map(|text| text.parse().ok());
+            let numbers = texts.iter().filter_map(|text| text.parse().ok());
             let values = numbers.map(ParameterValue::Number).collect();
             add(&scan[0], values).context("in --parameter-scan")?;
         }

@@ -316,11 +316,11 @@ impl CommentPoster<'_> {
     /// Builds the text: the comparison of a session with its base, or why there is none.
     fn build_answer(&self, store: &mut Store, job: &CommentJob, number: i64) -> Result<PullAnswer> {
         let started_unix_ms = store.load_session_without_runs(number)?.started_unix_ms;
-        let answer = parse_comparison(&options_of(self.setting)).and_then(|comparison| {
+        let compared = parse_comparison(&options_of(self.setting)).and_then(|comparison| {
             let sources = comparison_sources(store, number)?;
             compare_sources(store, &sources, &comparison)
         });
-        let mut answer = answer.unwrap_or_else(comment::not_compared);
+        let mut answer = compared.unwrap_or_else(comment::not_compared);
         // The update gets a stamp even if nothing could be compared, because stamps decide which
         // update is newer. The update for the later revision is newer. If the order of the
         // revisions is unknown, the update for the later session is newer.

@@ -264,8 +264,8 @@ impl ListenPlan {
             "a server that other machines can reach needs a public URL\n\
              hint: --public-url https://perf.example"
         );
-        let proxy = args.behind_proxy.as_deref();
-        let proxy = proxy.map(|proxy| parse_proxy(proxy, &listen, is_loopback)).transpose()?;
+        let parse = |address: &str| parse_proxy(address, &listen, is_loopback);
+        let proxy = args.behind_proxy.as_deref().map(parse).transpose()?;
         Ok(ListenPlan { listen, proxy, is_local, public: args.public_url.clone() })
     }
 

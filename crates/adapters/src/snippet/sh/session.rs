@@ -203,8 +203,8 @@ impl ShellSession {
         };
         check_syntax(&runner, &self.shell).map_err(fault("parse", "Syntax"))?;
         let shell = if order.in_shell {
-            let cost = ShellCost::measure_shell(&self.shell, is_set("rehearsal"));
-            let cost = cost.map_err(|error| format!("'{}': {error}", self.shell));
+            let measured = ShellCost::measure_shell(&self.shell, is_set("rehearsal"));
+            let cost = measured.map_err(|error| format!("'{}': {error}", self.shell));
             Some(cost.map_err(fault("compile", "Shell"))?)
         } else {
             None
@@ -400,9 +400,8 @@ impl ShellSession {
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
             for (name, unit, value) in metrics.into_iter().chain(own_time).chain(shell) {
-                let metric = job_event(command, "metric", job).with("name", name);
-                let metric = metric.with("unit", unit).with("better", "lower");
-                self.send_event(metric.with("value", value))?;
+                let event = job_event(command, "metric", job).with("name", name).with("unit", unit);
+                self.send_event(event.with("better", "lower").with("value", value))?;
             }
         }
         match reports.iter().find_map(|report| report.failure.clone()) {

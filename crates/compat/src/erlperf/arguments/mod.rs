@@ -328,8 +328,7 @@ impl ParsedArguments<'_> {
                 _ => Err("--max-samples and --max-time require --cv".to_owned()),
             };
         };
-        let variation = text.parse::<f64>().ok();
-        let variation = variation.filter(|share| share.is_finite() && *share >= 0.0);
+        let variation = text.parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
         let error =
             || format!("invalid argument {text} for: --cv, expected a fraction such as 0.05");
         Ok(Some(SteadyCondition {

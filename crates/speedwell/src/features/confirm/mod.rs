@@ -384,8 +384,8 @@ pub fn prepare_change(
     request: &MeasureRequest,
 ) -> Result<(SuspectChange, MeasureRequest)> {
     let stored = store.find_change(number)?;
-    let series = store.list_series()?.into_iter().find(|series| series.number == stored.series);
-    let series = series.context("the series of the change no longer exists")?;
+    let found = store.list_series()?.into_iter().find(|series| series.number == stored.series);
+    let series = found.context("the series of the change no longer exists")?;
     let change = stored.change;
     ensure!(
         !change.is_drift,
@@ -436,8 +436,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else { continue };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
             let same_variant = plan.variants.iter().find(|variant| variant.name == key.variant);
-            let variant = same_variant.or(plan.variants.first()).cloned();
-            let mut variant = variant.context("the plan has no variants")?;
+            let planned = same_variant.or(plan.variants.first());
+            let mut variant = planned.context("the plan has no variants")?.clone();
             if variant.worktree.take().is_some() {
                 // The environment refers to another worktree. It is filled in again for the new
                 // worktree.
