@@ -463,8 +463,8 @@ fn runs_by_case<'a, 's>(
 /// Explains why the processor times of a case's variants, measured in one session, cannot be
 /// compared: one of them was blocked for longer.
 fn explain_blocked(case: &str, sides: [&SourceSide<'_, '_>; 2], metric: &Metric) -> Option<String> {
-    let choice = sides[0].session.design.order_choice.as_ref();
-    let choice = choice.filter(|_| metric.name == Metric::CPU_TIME)?;
+    let design = &sides[0].session.design;
+    let choice = design.order_choice.as_ref().filter(|_| metric.name == Metric::CPU_TIME)?;
     choice.explain_blocked(case, sides.map(SourceSide::variant_name))
 }
 

@@ -336,8 +336,8 @@ fn explain_target(
         worktrees.iter().map(|worktree| short_revision(&worktree.typed)).collect();
     // The project file's own command needs no option.
     let project = ProjectFile::find_file(here).ok().flatten().unwrap_or_default();
-    let build = worktree.build.as_ref().map(|build| build.command.as_str());
-    let build = build.filter(|build| project.history.build.as_deref() != Some(*build));
+    let built_by = worktree.build.as_ref().map(|build| build.command.as_str());
+    let build = built_by.filter(|build| project.history.build.as_deref() != Some(*build));
     let hint = command.map(|command| compare_command_hint(&command, &typed, build));
     anyhow!("{message}{}", hint.unwrap_or_default())
 }
@@ -383,8 +383,8 @@ fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
     let shared = std::mem::take(&mut request.arguments);
     for variant in &mut request.given {
         let worktree = variant.worktree.as_ref();
-        let folder = worktree.map_or(&checkout.root, |worktree| &worktree.folder);
-        let folder = folder.to_string_lossy().into_owned();
+        let root = worktree.map_or(&checkout.root, |worktree| &worktree.folder);
+        let folder = root.to_string_lossy().into_owned();
         let revision = worktree.map_or("", |worktree| &worktree.revision).to_owned();
         variant.arguments.splice(0..0, shared.iter().cloned());
         let values = variant.environment.iter_mut().map(|(_, value)| value);

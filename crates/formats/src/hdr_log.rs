@@ -104,8 +104,8 @@ fn build_report(
     outcome: Option<String>,
     totals: IndexMap<&str, QuantityTotal>,
 ) -> LoadReport {
-    let outcome = outcome.filter(|outcome| outcome != "ok").map(ParameterValue::Text);
-    let parameters = outcome.map(|outcome| ("outcome".to_owned(), outcome)).into_iter().collect();
+    let failure = outcome.filter(|outcome| outcome != "ok").map(ParameterValue::Text);
+    let parameters = failure.map(|outcome| ("outcome".to_owned(), outcome)).into_iter().collect();
     let mut report = LoadReport { target, parameters, ..LoadReport::default() };
     for (quantity, (times, length)) in totals {
         let figures = time_metrics(quantity, &times, |_| true);

@@ -72,8 +72,8 @@ impl HyperfineResult {
         result.require("times")?;
         let times_s = numbers("times")?;
         let endings = exit_statuses(result, times_s.len())?;
-        let members = result.get("parameters");
-        let members = members.iter().flat_map(JsonNode::members);
+        let parameters = result.get("parameters");
+        let members = parameters.iter().flat_map(JsonNode::members);
         Ok(HyperfineResult {
             command: result.require("command")?.text()?.to_owned(),
             parameters: members.map(|(name, value)| (name.to_owned(), value_text(value))).collect(),

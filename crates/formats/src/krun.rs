@@ -40,7 +40,7 @@ pub fn read(file: &InputFile<'_>, _: &mut Vec<String>) -> Result<Vec<Session>> {
                 imported.add_failure(&case, FailureCause::Silent, "krun".to_owned());
                 continue;
             }
-            let samples = points.iter().map(|point| {
+            let sample = |point: &JsonNode<'_>| {
                 let seconds = point.number()?;
                 let location = point.location();
                 ensure!(seconds > 0.0, "'{location}' is {seconds}: expected a time above 0");
@@ -49,8 +49,8 @@ pub fn read(file: &InputFile<'_>, _: &mut Vec<String>) -> Result<Vec<Session>> {
                     iterations: Some(1.0),
                     ..value_sample(&metric, 1.0 / seconds)
                 })
-            });
-            let samples = samples.collect::<Result<_>>()?;
+            };
+            let samples = points.iter().map(sample).collect::<Result<_>>()?;
             let process = ImportedProcess { samples, ..ImportedProcess::default() };
             imported.add_run(case.clone(), process);
         }

@@ -184,12 +184,13 @@ fn names_in(word: &str) -> Vec<&str> {
     }
     let mut names = vec![word];
     for part in word.split([' ', '\t', '\n', ';', '|', '<', '>', '&', '(', ')', '\'', '"', '`']) {
-        let starts = part.char_indices().filter(|(_, char)| "=@:,".contains(*char));
-        let starts = starts.map(|(index, char)| index + char.len_utf8());
-        let ends =
+        let separators = part.char_indices().filter(|(_, char)| "=@:,".contains(*char));
+        let prefix_ends = separators.map(|(index, char)| index + char.len_utf8());
+        let suffix_starts =
             part.char_indices().filter(|(_, char)| "[:,".contains(*char)).map(|(index, _)| index);
-        let starts: Vec<usize> = [0].into_iter().chain(starts).take(MAX_POSITIONS).collect();
-        let ends: Vec<usize> = [part.len()].into_iter().chain(ends).take(MAX_POSITIONS).collect();
+        let starts: Vec<usize> = [0].into_iter().chain(prefix_ends).take(MAX_POSITIONS).collect();
+        let ends: Vec<usize> =
+            [part.len()].into_iter().chain(suffix_starts).take(MAX_POSITIONS).collect();
         for start in starts {
             names.extend(ends.iter().filter_map(|end| part.get(start..*end)));
         }

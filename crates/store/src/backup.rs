@@ -275,8 +275,8 @@ impl Store {
                  WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
-                let parents: Option<&str> = row.get(4)?;
-                let parents = parents.and_then(|parents| serde_json::from_str(parents).ok());
+                let json: Option<&str> = row.get(4)?;
+                let parents = json.and_then(|json| serde_json::from_str(json).ok());
                 Ok(Revision { parents: parents.unwrap_or_default(), ..read_revision(row)? })
             })?;
             write_line(out, &BackupLine::Branch { branch, revisions })?;

@@ -224,7 +224,7 @@ impl Store {
             "SELECT id, started_unix_ms, state, command, design, variants, environment
              FROM session WHERE number = $1"
         );
-        let session = self.query_first(sql, sql_params![number], |row| {
+        let found = self.query_first(sql, sql_params![number], |row| {
             Ok(Session {
                 id: row.get(0)?,
                 number: Some(number),
@@ -237,7 +237,7 @@ impl Store {
                 ..Session::default()
             })
         })?;
-        let session = session.with_context(|| format!("session @{number} does not exist"))?;
+        let session = found.with_context(|| format!("session @{number} does not exist"))?;
         let tags = sql!("SELECT name FROM tag WHERE session = $1 ORDER BY seq");
         let metrics = sql!("SELECT name, unit, better FROM metric WHERE session = $1 ORDER BY seq");
         let origin = sql!("SELECT detail FROM origin WHERE session = $1");
@@ -428,8 +428,8 @@ fn load_profiles(file: &Database, session: i64) -> Result<Vec<ProfileRecording>,
 
 fn unpack_samples(row: &SqlRow<'_>, metrics: &[Arc<str>], into: &mut SampleUnpacker) -> Result<()> {
     let metric_index: i64 = row.get(1)?;
-    let metric = usize::try_from(metric_index).ok().and_then(|index| metrics.get(index));
-    let metric = metric.with_context(|| format!("samples of an unknown metric {metric_index}"))?;
+    let found = usize::try_from(metric_index).ok().and_then(|index| metrics.get(index));
+    let metric = found.with_context(|| format!("samples of an unknown metric {metric_index}"))?;
     let stored = PackedSamples {
         readings: row.get::<Option<_>>(2)?.unwrap_or_default(),
         elapsed_ns: row.get(3)?,
@@ -539,8 +539,10 @@ pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples<Vec<u8>>)>
             None => metrics.push((sample.metric.clone(), vec![position])),
         }
     }
-    let metrics = metrics.into_iter();
-    metrics.map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions))).collect()
+    metrics
+        .into_iter()
+        .map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions)))
+        .collect()
 }
 
 fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples<Vec<u8>> {

@@ -256,11 +256,11 @@ fn unequal_parts(run: &LoadRun) -> Option<LoadRemark<'_>> {
 }
 
 fn limited_machine(part: &LoadPart) -> Option<LoadRemark<'_>> {
-    let late = part.own_lag_p99_ns.filter(|(lag, limit)| lag > limit);
-    let late = late.map(|(lag, limit)| MachineLimit::Late(lag, limit));
+    let excessive_lag = part.own_lag_p99_ns.filter(|(lag, limit)| lag > limit);
+    let late = excessive_lag.map(|(lag, limit)| MachineLimit::Late(lag, limit));
     let busy = part.is_bottleneck.then_some(MachineLimit::Busy(part.busiest));
-    let link = part.link.as_ref().filter(|(_, share)| *share > LINK_FULL);
-    let link = link.map(|(_, share)| MachineLimit::Link(*share));
+    let full_link = part.link.as_ref().filter(|(_, share)| *share > LINK_FULL);
+    let link = full_link.map(|(_, share)| MachineLimit::Link(*share));
     Some(LoadRemark::MachineLimited(part, late.or(busy).or(link)?))
 }
 

@@ -425,8 +425,10 @@ pub fn group_parameters(
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);
         let place = part.place.child_key(name);
-        let filled = values.iter().map(|value| known.fill_value(&value.0, line, &place));
-        let filled = filled.collect::<Result<Vec<ParameterValue>>>()?;
+        let filled = values
+            .iter()
+            .map(|value| known.fill_value(&value.0, line, &place))
+            .collect::<Result<Vec<ParameterValue>>>()?;
         let kind = filled.first().map(ParameterValue::kind);
         let set = set_values(settings, name).into_iter().map(|text| {
             let parsed = kind.and_then(|kind| ParameterValue::parse(text, kind));

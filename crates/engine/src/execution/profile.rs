@@ -184,8 +184,8 @@ impl ActiveRecording {
             scratch.path("answers").display()
         );
         // -D -1 starts perf with recording disabled, until it receives `enable`.
-        let spec = perf_record_command(perf, &scratch);
-        let spec = spec.args(["-D", "-1", "-p", &tree.join(","), &control]);
+        let spec =
+            perf_record_command(perf, &scratch).args(["-D", "-1", "-p", &tree.join(","), &control]);
         let service = ServiceProcess::start(ProcessSpec { limit: MAX_RECORDING, ..spec })
             .context("cannot start perf")?;
         let (perf, home, last_line) = (perf.to_owned(), home.to_owned(), String::new());

@@ -25,8 +25,8 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
     }
     let is_name = |name: &&str| !name.is_empty() && !name.starts_with('/');
     let short_name = benchmark.strip_prefix("Benchmark").filter(is_name).unwrap_or(&benchmark);
-    let processors = processors.map(|count| ParameterValue::Number(count.into()));
-    values.extend(processors.map(|count| (PROCESSORS_PARAMETER.to_owned(), count)));
+    let value = processors.map(|count| ParameterValue::Number(count.into()));
+    values.extend(value.map(|value| (PROCESSORS_PARAMETER.to_owned(), value)));
     let folder = package.map(|package| format!("{package}/")).unwrap_or_default();
     Case::new(folder + short_name, values)
 }

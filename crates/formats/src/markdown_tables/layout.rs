@@ -55,8 +55,8 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
                 .then(|| format!("its last row '{line}' has no newline, so {consequence}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
-            let headings = headings.iter().map(|(_, heading)| heading.clone()).collect();
-            tables.push(MarkdownTable { headings, columns, rows: Vec::new() });
+            let texts = headings.iter().map(|(_, heading)| heading.clone()).collect();
+            tables.push(MarkdownTable { headings: texts, columns, rows: Vec::new() });
         } else {
             previous_cells = Some(cells);
         }

@@ -209,8 +209,10 @@ fn statistic_metric(word: &str) -> Option<String> {
 }
 
 fn parse_percentile(word: &str) -> Option<String> {
-    let number = word.strip_prefix('p').or_else(|| word.strip_suffix('%'));
-    let number = number.or_else(|| word.strip_suffix("th"))?;
+    let number = word
+        .strip_prefix('p')
+        .or_else(|| word.strip_suffix('%'))
+        .or_else(|| word.strip_suffix("th"))?;
     let percent = number.replace('_', ".");
     let is_number = percent.starts_with(|first: char| first.is_ascii_digit());
     let is_percent = percent.parse::<f64>().is_ok_and(|percent| percent <= 100.0);

@@ -178,8 +178,9 @@ impl SpoolWriter {
         jobs: Vec<(u32, String)>,
         copy: Option<Box<dyn Write + Send>>,
     ) -> Result<SpoolWriter> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.with_context(|| format!("cannot create the spool '{}'", path.display()))?;
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file =
+            opened.with_context(|| format!("cannot create the spool '{}'", path.display()))?;
         let mut spool = SpoolWriter {
             file,
             path: path.to_owned(),

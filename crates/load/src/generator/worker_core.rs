@@ -340,9 +340,8 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
 /// Explains why the request failed: by the error class or, if the certificate was rejected, by the
 /// reason for the rejection.
 fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
-    let tls = worker.core.tls.as_ref();
-    let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);
-    let refusal = refusal.and_then(|tls| tls.last_refusal.take());
+    let tls = worker.core.tls.as_ref().filter(|_| class == ErrorClass::TlsVerify);
+    let refusal = tls.and_then(|tls| tls.last_refusal.take());
     refusal.map_or(ProbeError::Failed(class), ProbeError::Certificate)
 }
 

@@ -33,9 +33,8 @@ pub(super) fn describe_program(
     path: &Path,
     version: Option<&str>,
 ) -> MeasuredProgram {
-    let found = resolve_program(path);
-    let path = found.as_deref().unwrap_or(path);
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let found = resolve_program(path).unwrap_or_else(|_| path.to_owned());
+    let path = found.canonicalize().unwrap_or(found);
     let file = path.metadata().ok();
     let modified = file.as_ref().and_then(|file| file.modified().ok());
     MeasuredProgram {

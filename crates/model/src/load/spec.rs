@@ -484,12 +484,12 @@ impl FromStr for ThinkPause {
     /// Parses `100ms`, or `'100ms exp'` for random pauses with this mean.
     fn from_str(text: &str) -> Result<ThinkPause, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let (length, is_random) = match words[..] {
+        let (parsed, is_random) = match words[..] {
             [length] => (parse_duration(length), false),
             [length, "exp"] => (parse_duration(length), true),
             _ => (None, false),
         };
-        let length = length.ok_or_else(|| {
+        let length = parsed.ok_or_else(|| {
             format!("cannot parse pause '{text}': expected e.g. 100ms or '100ms exp'")
         })?;
         Ok(ThinkPause { length, is_random })

@@ -67,7 +67,7 @@ pub fn prepare_machines(
             *role_machines = lease.machines(component).filter_map(index_of).collect();
         }
     }
-    let mut engine = engine.within_allocation(lease.as_ref().map(|lease| &lease.allocation));
+    engine = engine.within_allocation(lease.as_ref().map(|lease| &lease.allocation));
     let leased = lease.as_ref();
     let mut sender = BundleSender { engine: &mut engine, file, lease: leased, bundle, session };
     let mut placement = MachinePlacement {
@@ -286,7 +286,7 @@ pub fn reacquire_machines(
     if let Some(lease) = &lease {
         placement.allocation = Some(lease.allocation.clone());
     }
-    let mut engine = engine.within_allocation(placement.allocation.as_ref());
+    engine = engine.within_allocation(placement.allocation.as_ref());
     resend_missing(&mut engine, placement, lease.as_ref(), &file)?;
     MachineLease::acquire(&mut engine, placement, lease, listener)
 }

@@ -233,8 +233,11 @@ fn check_body(rule: &BodyRule, probe: &ProbeResponse) -> Result<(), String> {
         BodyRule::Json(expected) => (json()? == *expected, format!("is not {expected}")),
         BodyRule::JsonLength(count) => {
             let actual = json()?;
-            let length = actual.as_array().map(Vec::len).or(actual.as_object().map(Map::len));
-            let length = length.ok_or("is neither an array nor an object")?;
+            let length = actual
+                .as_array()
+                .map(Vec::len)
+                .or(actual.as_object().map(Map::len))
+                .ok_or("is neither an array nor an object")?;
             (length as u64 == *count, format!("has {length} entries instead of {count}"))
         }
         BodyRule::Bytes(count) => {

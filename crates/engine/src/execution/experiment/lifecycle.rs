@@ -248,9 +248,9 @@ impl ServerLifecycle<'_> {
         let load_result = self.measure_load();
         let (spent, instructions) = counters.end();
         let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
-        let recording = attached.map(ActiveRecording::stop_recording).transpose();
+        let stopped = attached.map(ActiveRecording::stop_recording).transpose();
         let (session, load) = load_result?;
-        let recording = recording.map_err(stage_error(RunStage::Profile))?;
+        let recording = stopped.map_err(stage_error(RunStage::Profile))?;
         self.check_all_served(&session, load.as_ref())?;
         self.verify_response(RunStage::VerifyAgain)?;
         self.check_unchanged(&children_before)?;

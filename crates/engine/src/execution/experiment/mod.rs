@@ -379,8 +379,8 @@ pub fn run_target(
         }
         TargetWork::Server(service) => {
             let port = lifecycle::pick_port(service.port, assignment.place.ports, site)?;
-            let shutdown = shutdown(&service.stop);
-            let spec = ProcessSpec { pin, shutdown, ..target_spec(target, Some(port)) };
+            let policy = shutdown(&service.stop);
+            let spec = ProcessSpec { pin, shutdown: policy, ..target_spec(target, Some(port)) };
             lifecycle::run_server(assignment, service, (seed, site), (port, spec), report)
         }
         TargetWork::Load(spec) => {

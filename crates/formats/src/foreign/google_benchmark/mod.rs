@@ -161,8 +161,8 @@ pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environ
         aslr: flag("aslr_enabled"),
         ..Environment::default()
     };
-    let load = context.elements_of("load_avg")?;
-    let load = load.iter().map(JsonNode::number).collect::<Result<Vec<f64>>>()?;
+    let averages = context.elements_of("load_avg")?;
+    let load = averages.iter().map(JsonNode::number).collect::<Result<Vec<f64>>>()?;
     environment.load = load.try_into().ok();
     let facts = &mut environment.facts;
     for (key, value) in context.members().filter(|(key, _)| !NON_FACT_KEYS.contains(key)) {

@@ -208,8 +208,8 @@ impl CallStacks {
         let mut frames = Vec::new();
         let mut current = node;
         loop {
-            let name = self.names.get(&current);
-            let name = name.with_context(|| format!("node {current} does not exist"))?;
+            let found = self.names.get(&current);
+            let name = found.with_context(|| format!("node {current} does not exist"))?;
             let Some(parent) = self.parents.get(&current) else { break };
             frames.push(name.as_str());
             ensure!(frames.len() <= self.names.len(), "node {current} is its own ancestor");

@@ -217,8 +217,8 @@ fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Resu
         median.split_once(' ').with_context(|| format!("'{median}' has no unit"))?;
     let number: f64 = number.parse().with_context(|| format!("'{number}' is not a number"))?;
     // Without the last column, the row may be cut short, and so may its median.
-    let iterations = cell("iters").context("the column 'iters' is missing")?.parse().ok();
-    let iterations = iterations.filter(|iterations: &f64| iterations.is_finite());
+    let count = cell("iters").context("the column 'iters' is missing")?;
+    let iterations = count.parse().ok().filter(|count: &f64| count.is_finite());
     reported.add_value(&MetricConversion::from_unit(unit), number, iterations)?;
     reported.notes.push(MEDIAN_NOTE.to_owned());
     Ok(())
