@@ -523,11 +523,11 @@ fn restore_metadata(
         insert_upload(file, (&session.id, number), &receipt)?;
     }
     for (case, metric, builds, sd) in &stored.layout_spread {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
                  VALUES ($1, $2, $3, $4, $5)"
         );
-        file.execute(sql, sql_params![number, case, metric, *builds, *sd])?;
+        file.execute(insert, sql_params![number, case, metric, *builds, *sd])?;
     }
     for (url, state) in &stored.pending_uploads {
         let sql =
@@ -547,12 +547,12 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> Result<()> {
         return Ok(());
     }
     while last + 1 < number {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                                   environment)
              VALUES ($1, 0, 'imported', '[]', '{}', '[]', '{}') RETURNING number"
         );
-        last = file.query_value(sql, sql_params![&session.id])?;
+        last = file.query_value(insert, sql_params![&session.id])?;
         file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![last])?;
     }
     Ok(())

@@ -82,8 +82,8 @@ impl Store {
         self.transact(|file| {
             // Delete all changes before inserting any. Two changes may have swapped their
             // revisions, and the revision after a change must be unique.
-            let sql = sql!("DELETE FROM change WHERE series = $1 AND branch = $2");
-            file.execute(sql, sql_params![series, branch])?;
+            let delete = sql!("DELETE FROM change WHERE series = $1 AND branch = $2");
+            file.execute(delete, sql_params![series, branch])?;
             let mut numbers = Vec::new();
             for change in changes {
                 let number = insert_change(file, series, branch, change)?;
@@ -188,11 +188,11 @@ impl Store {
             "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: 'speedwell history rename --undo' \
              reverts a rename"
         );
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
              ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
         );
-        self.execute(sql, sql_params![PROJECT, old, new])
+        self.execute(insert, sql_params![PROJECT, old, new])
     }
 
     /// Undoes a rename; returns whether there was one.
@@ -201,8 +201,8 @@ impl Store {
     /// Fails on database errors.
     pub fn undo_rename(&mut self, old: &str) -> Result<bool> {
         self.transact(|file| {
-            let sql = sql!("DELETE FROM rename WHERE project = $1 AND old = $2");
-            Ok(file.count_changes(sql, sql_params![PROJECT, old])? > 0)
+            let delete = sql!("DELETE FROM rename WHERE project = $1 AND old = $2");
+            Ok(file.count_changes(delete, sql_params![PROJECT, old])? > 0)
         })
     }
 
@@ -220,8 +220,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn add_note(&mut self, revision: &str, text: &str) -> Result<()> {
-        let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
-        self.execute(sql, sql_params![PROJECT, revision, text])
+        let insert = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
+        self.execute(insert, sql_params![PROJECT, revision, text])
     }
 
     /// Returns all notes with their revisions, oldest first.
@@ -265,13 +265,13 @@ pub(super) fn insert_change(
         change.number,
     ];
     if change.number > 0 {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO change (series, branch, before, after, shape, evidence, ratio, low,
                  high, state, confirmed_by, triage, note, triaged_by, triaged_unix_ms, number)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
              RETURNING number"
         );
-        file.query_value(sql, params)
+        file.query_value(insert, params)
     } else {
         file.query_value(
             sql!(

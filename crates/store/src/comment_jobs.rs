@@ -85,8 +85,8 @@ impl Store {
         self.transact(|file| {
             file.execute(sql!("DELETE FROM setting WHERE name = $1"), sql_params![FORGE])?;
             if let Some(text) = &text {
-                let sql = sql!("INSERT INTO setting (name, value) VALUES ($1, $2)");
-                file.execute(sql, sql_params![FORGE, text])?;
+                let insert = sql!("INSERT INTO setting (name, value) VALUES ($1, $2)");
+                file.execute(insert, sql_params![FORGE, text])?;
             }
             let retry_sql = sql!(
                 "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
@@ -131,8 +131,8 @@ impl Store {
     pub fn claim_comment(&mut self, now_unix_ms: i64) -> Result<Option<CommentJob>> {
         self.transact(|file| {
             let Some(job) = next_due_job(file, now_unix_ms)? else { return Ok(None) };
-            let sql = sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2");
-            file.execute(sql, sql_params![now_unix_ms + CLAIM_MS, &job.pull])?;
+            let update = sql!("UPDATE comment_job SET claimed_until_unix_ms = $1 WHERE pull = $2");
+            file.execute(update, sql_params![now_unix_ms + CLAIM_MS, &job.pull])?;
             Ok(Some(job))
         })
     }
@@ -160,8 +160,8 @@ impl Store {
                     job.session,
                 ],
             )?;
-            let sql = sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1");
-            Ok(file.execute(sql, sql_params![&job.pull])?)
+            let update = sql!("UPDATE comment_job SET claimed_until_unix_ms = 0 WHERE pull = $1");
+            Ok(file.execute(update, sql_params![&job.pull])?)
         })
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn queue_comment(
         && let Some(pull) = origin.pull.as_ref().filter(|pull| !pull.is_empty())
         && read_forge(file)?.is_some()
     {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO comment_job (pull, revision, session, added_unix_ms)
              VALUES ($1, $2, $3, $4) ON CONFLICT (pull) DO UPDATE SET
                  revision = excluded.revision, session = excluded.session,
@@ -188,7 +188,7 @@ pub(super) fn queue_comment(
                  state = 'waiting', reason = NULL
              WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
         );
-        file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])?;
+        file.execute(insert, sql_params![pull, &origin.revision, session, now_unix_ms])?;
     }
     Ok(())
 }

@@ -29,11 +29,11 @@ impl Store {
         revisions: &[Revision],
     ) -> Result<()> {
         self.transact(|file| {
-            let sql = sql!(
+            let delete = sql!(
                 "DELETE FROM branch_revision
                  WHERE project = $1 AND branch = $2 AND position >= $3"
             );
-            file.execute(sql, sql_params![PROJECT, branch, position])?;
+            file.execute(delete, sql_params![PROJECT, branch, position])?;
             insert_line(file, branch, position, revisions)
         })
     }
@@ -208,11 +208,11 @@ pub(super) fn insert_line(
 ) -> Result<()> {
     for (position, revision) in (i64::from(position)..).zip(revisions) {
         let number = upsert_revision(file, revision)?;
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO branch_revision (project, branch, position, revision)
              VALUES ($1, $2, $3, $4)"
         );
-        file.execute(sql, sql_params![PROJECT, branch, position, number])?;
+        file.execute(insert, sql_params![PROJECT, branch, position, number])?;
     }
     Ok(())
 }

@@ -107,11 +107,11 @@ impl Store {
             file.execute(sql, sql_params![session, machine, &facts])?;
             file.execute(sql!("DELETE FROM point WHERE session = $1"), sql_params![session])?;
             let rows = point_rows(file, (session, started, machine), &points.points)?;
-            let sql = sql!(
+            let insert = sql!(
                 "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
                      value, low, high, runs, spread, kind, dirty, benchmark_digest) {{rows:14}}"
             );
-            file.insert(sql, &rows)?;
+            file.insert(insert, &rows)?;
             Ok(())
         })
     }

@@ -72,8 +72,8 @@ impl Store {
         if let Some(problem) = project_name_problem(name) {
             bail!("invalid project name '{name}': {problem}");
         }
-        let sql = sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING");
-        self.execute(sql, sql_params![name])?;
+        let insert = sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING");
+        self.execute(insert, sql_params![name])?;
         let project = self.find_project(name)?.context("the project was removed")?;
         self.explain(self.database.make_schema(project.number))?;
         Store::open(&self.project_path(&project)?)?;
@@ -86,8 +86,8 @@ impl Store {
     /// Fails if the project does not exist, or on database errors.
     pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> Result<()> {
         self.transact(|file| {
-            let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
-            let changed = file.count_changes(sql, sql_params![is_public, name])?;
+            let update = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
+            let changed = file.count_changes(update, sql_params![is_public, name])?;
             ensure!(changed == 1, "project '{name}' does not exist");
             Ok(())
         })

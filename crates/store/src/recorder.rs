@@ -161,17 +161,17 @@ impl SessionRecorder<'_> {
     /// Fails on database errors.
     pub fn set_variants(&mut self, variants: &[Variant]) -> Result<()> {
         let text = serde_json::to_string(variants)?;
-        let sql = sql!("UPDATE session SET variants = $1 WHERE number = $2");
-        self.store.execute(sql, sql_params![&text, self.writer.session])
+        let update = sql!("UPDATE session SET variants = $1 WHERE number = $2");
+        self.store.execute(update, sql_params![&text, self.writer.session])
     }
 
     /// Records that a case needs no more runs, and how many planned runs this saves.
     pub(super) fn store_decision(&mut self, label: &str, saved: usize) -> Result<()> {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO decided_case (session, case_id, saved_runs) VALUES ($1, $2, $3)
              ON CONFLICT (session, case_id) DO UPDATE SET saved_runs = excluded.saved_runs"
         );
-        self.store.execute(sql, sql_params![self.writer.session, label, saved])
+        self.store.execute(insert, sql_params![self.writer.session, label, saved])
     }
 
     fn close_slots(&mut self, slots: &[u32], is_done: bool) -> Result<()> {
@@ -262,8 +262,8 @@ fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> Result<()>
     let design: SessionDesign = parse_json(&json)?;
     if design.gate_lines != lines {
         let design = SessionDesign { gate_lines: lines.to_vec(), ..design };
-        let sql = sql!("UPDATE session SET design = $1 WHERE number = $2");
-        file.execute(sql, sql_params![&serde_json::to_string(&design)?, session])?;
+        let update = sql!("UPDATE session SET design = $1 WHERE number = $2");
+        file.execute(update, sql_params![&serde_json::to_string(&design)?, session])?;
     }
     Ok(())
 }
@@ -286,8 +286,8 @@ impl Store {
         let ended_loads = serde_json::to_string(&ended_loads)?;
         let process = ProcessIdentity::current_process();
         self.transact(|file| {
-            let sql = sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}");
-            file.execute(sql, sql_params![&ended_loads])?;
+            let delete = sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}");
+            file.execute(delete, sql_params![&ended_loads])?;
             Ok(file.query_value(
                 sql!(
                     "INSERT INTO live_load (machine_id, boot_id, pid_namespace, pid, started_ticks,
@@ -318,8 +318,8 @@ impl Store {
         now_unix_ms: i64,
     ) -> Result<()> {
         let text = serde_json::to_string(progress)?;
-        let sql = sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3");
-        self.execute(sql, sql_params![now_unix_ms, &text, number])
+        let update = sql!("UPDATE live_load SET at_unix_ms = $1, progress = $2 WHERE number = $3");
+        self.execute(update, sql_params![now_unix_ms, &text, number])
     }
 
     /// Removes a load that has ended.

@@ -98,8 +98,8 @@ impl SessionWriter {
         )?;
         let mut writer = SessionWriter::open(file, number)?;
         for (index, tag) in session.tags.iter().enumerate() {
-            let sql = sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)");
-            file.execute(sql, sql_params![writer.session, index, tag])?;
+            let insert = sql!("INSERT INTO tag (session, seq, name) VALUES ($1, $2, $3)");
+            file.execute(insert, sql_params![writer.session, index, tag])?;
         }
         for metric in &session.metrics {
             writer.declare_metric(file, metric)?;
@@ -148,13 +148,13 @@ impl SessionWriter {
         index: u32,
         machine: &SessionMachine,
     ) -> Result<()> {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO fleet_machine (session, seq, id, detail) VALUES ($1, $2, $3, $4)
              ON CONFLICT (session, seq) DO UPDATE SET
                  id = excluded.id, detail = excluded.detail"
         );
         let detail = to_json("machine", machine)?;
-        Ok(file.execute(sql, sql_params![self.session, index, &machine.id, &detail])?)
+        Ok(file.execute(insert, sql_params![self.session, index, &machine.id, &detail])?)
     }
 
     /// Continues with the row indices of the block that starts at `slot`. The indices are derived
@@ -173,11 +173,11 @@ impl SessionWriter {
         name: &str,
         first_report: i64,
     ) -> Result<(), Error> {
-        let sql = sql!(
+        let update = sql!(
             "UPDATE metric SET first_report = $1 WHERE session = $2 AND name = $3
              AND (first_report IS NULL OR first_report > $1)"
         );
-        file.execute(sql, sql_params![first_report, self.session, name])
+        file.execute(update, sql_params![first_report, self.session, name])
     }
 
     /// Sorts the metrics of a session by the position at which they were first reported. Does
@@ -201,8 +201,8 @@ impl SessionWriter {
         }
         let sql = sql!("UPDATE metric SET seq = seq - $1 WHERE session = $2");
         file.execute(sql, sql_params![first_unused, self.session])?;
-        let sql = sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2");
-        file.execute(sql, sql_params![first_unused, self.session])?;
+        let update = sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2");
+        file.execute(update, sql_params![first_unused, self.session])?;
         self.metrics.clear();
         Ok(())
     }
@@ -262,14 +262,14 @@ impl SessionWriter {
     }
 
     fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO metric (session, seq, name, unit, better)
              SELECT CAST($1 AS BIGINT), coalesce(max(seq) + 1, 0), CAST($2 AS TEXT),
                     CAST($3 AS TEXT), CAST($4 AS TEXT)
              FROM metric WHERE session = $1 RETURNING seq"
         );
         let params = sql_params![self.session, &metric.name, &metric.unit, metric.better.name()];
-        let metric_index = file.query_value(sql, params)?;
+        let metric_index = file.query_value(insert, params)?;
         self.metrics.insert(metric.name.as_str().into(), metric_index);
         Ok(metric_index)
     }
@@ -302,11 +302,11 @@ impl SessionWriter {
             return Ok(number);
         }
         let id = case.id();
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO benchmark_case (id, benchmark, parameters) VALUES ($1, $2, $3)
              ON CONFLICT DO NOTHING"
         );
-        file.execute(sql, sql_params![&id, &key.0, &key.1])?;
+        file.execute(insert, sql_params![&id, &key.0, &key.1])?;
         let sql = sql!("SELECT number FROM benchmark_case WHERE id = $1 AND parameters = $2");
         let number = file.query_value(sql, sql_params![&id, &key.1])?;
         self.cases.insert(key, number);
@@ -333,8 +333,8 @@ impl SessionWriter {
         self.insert_samples(file, runs)?;
         for (row_index, run) in (self.runs..).zip(runs) {
             if let Some(load) = &run.load {
-                let sql = sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)");
-                file.execute(sql, sql_params![self.session, row_index, load])?;
+                let insert = sql!("INSERT INTO load (session, seq, detail) VALUES ($1, $2, $3)");
+                file.execute(insert, sql_params![self.session, row_index, load])?;
             }
         }
         self.runs += runs.len() as i64;
@@ -397,11 +397,11 @@ impl SessionWriter {
             ]
         });
         let rows: Vec<[SqlParam<'_>; 7]> = rows.collect();
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO sample (session, seq, metric, readings, elapsed_ns, iterations,
                  positions) {{rows:7}}"
         );
-        file.insert(sql, &rows)?;
+        file.insert(insert, &rows)?;
         Ok(())
     }
 

@@ -62,14 +62,14 @@ impl Store {
     pub fn tag_session(&mut self, number: i64, name: &str) -> Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO tag (session, seq, name)
              SELECT CAST($1 AS BIGINT),
                     (SELECT coalesce(max(seq) + 1, 0) FROM tag WHERE session = $1),
                     CAST($2 AS TEXT)
              WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
         );
-        self.execute(sql, sql_params![number, name])
+        self.execute(insert, sql_params![number, name])
     }
 
     /// Deletes the session with all its measurements, and leaves no tombstone. The number of the
@@ -87,8 +87,8 @@ impl Store {
 
 /// Deletes a session with all its rows.
 fn delete_row(file: &Database, number: i64) -> Result<()> {
-    let sql = sql!("DELETE FROM session WHERE number = $1");
-    let deleted = file.count_changes(sql, sql_params![number])?;
+    let delete = sql!("DELETE FROM session WHERE number = $1");
+    let deleted = file.count_changes(delete, sql_params![number])?;
     ensure!(deleted == 1, "session @{number} does not exist");
     Ok(())
 }
@@ -168,12 +168,12 @@ impl Store {
         (case, metric): (&str, &str),
         (builds, sd): (usize, f64),
     ) -> Result<()> {
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
              VALUES ($1, $2, $3, $4, $5) ON CONFLICT (session, case_id, metric)
              DO UPDATE SET builds = excluded.builds, sd = excluded.sd"
         );
-        self.execute(sql, sql_params![session, case, metric, builds, sd])
+        self.execute(insert, sql_params![session, case, metric, builds, sd])
     }
 
     /// Returns the number of the newest session with a stored spread between builds for this case
@@ -250,11 +250,11 @@ impl Store {
     /// Fails on database errors.
     pub fn purge_deleted_before(&mut self, unix_ms: i64) -> Result<usize> {
         self.transact(|file| {
-            let sql = sql!(
+            let update = sql!(
                 "UPDATE deleted_session SET lines = NULL
                      WHERE lines IS NOT NULL AND at_unix_ms < $1"
             );
-            Ok(file.count_changes(sql, sql_params![unix_ms])?)
+            Ok(file.count_changes(update, sql_params![unix_ms])?)
         })
     }
 }

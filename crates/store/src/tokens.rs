@@ -96,9 +96,9 @@ impl Store {
              shows all tokens"
         );
         self.transact(|file| {
-            let sql = sql!("UPDATE token SET revoked_unix_ms = $1 WHERE id = $2");
+            let update = sql!("UPDATE token SET revoked_unix_ms = $1 WHERE id = $2");
             for token in &tokens {
-                file.execute(sql, sql_params![unix_ms, &token.id])?;
+                file.execute(update, sql_params![unix_ms, &token.id])?;
             }
             Ok(())
         })?;
@@ -114,8 +114,8 @@ impl Store {
         if token.used_unix_ms.is_some_and(|used| used >= hour) {
             return Ok(());
         }
-        let sql = sql!("UPDATE token SET used_unix_ms = $1 WHERE id = $2");
-        self.execute(sql, sql_params![hour, &token.id])
+        let update = sql!("UPDATE token SET used_unix_ms = $1 WHERE id = $2");
+        self.execute(update, sql_params![hour, &token.id])
     }
 
     /// Appends an entry to the audit log.

@@ -45,13 +45,13 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn queue_upload(&mut self, session: i64, url: &str, now_unix_ms: i64) -> Result<()> {
         self.session_state(session)?;
-        let sql = sql!(
+        let insert = sql!(
             "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
              ON CONFLICT (session, url) DO UPDATE SET
                  state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
                  next_unix_ms = 0, claimed_until_unix_ms = 0"
         );
-        self.execute(sql, sql_params![session, url, now_unix_ms])
+        self.execute(insert, sql_params![session, url, now_unix_ms])
     }
 
     /// Returns all uploads, oldest session first.
@@ -73,8 +73,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn retry_uploads_now(&mut self) -> Result<()> {
-        let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
-        self.execute(sql, sql_params![])
+        let update = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
+        self.execute(update, sql_params![])
     }
 
     /// Delays all waiting uploads to the destination `url` until `until_unix_ms`.
@@ -82,8 +82,9 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> Result<()> {
-        let sql = sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
-        self.execute(sql, sql_params![until_unix_ms, url])
+        let update =
+            sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
+        self.execute(update, sql_params![until_unix_ms, url])
     }
 
     /// Claims the next upload that is due. The claim expires after a minute. A session that can be
@@ -120,11 +121,11 @@ impl Store {
                 read_entry,
             )?;
             if let Some(OutboxEntry { session, url, .. }) = &found {
-                let sql = sql!(
+                let update = sql!(
                     "UPDATE outbox SET claimed_until_unix_ms = $1
                      WHERE session = $2 AND url = $3"
                 );
-                file.execute(sql, sql_params![selection.now_unix_ms + CLAIM_MS, *session, url])?;
+                file.execute(update, sql_params![selection.now_unix_ms + CLAIM_MS, *session, url])?;
             }
             Ok(found)
         })
@@ -325,12 +326,12 @@ pub(super) fn insert_upload(
     receipt: &UploadReceipt<'_>,
 ) -> Result<(), Error> {
     let UploadReceipt { digest, lines, bytes, token, at_unix_ms } = *receipt;
-    let sql = sql!(
+    let insert = sql!(
         "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms, at_unix_ms)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
     );
     let digest = digest.0.to_vec();
-    file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])
+    file.execute(insert, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])
 }
 
 pub(super) fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {
