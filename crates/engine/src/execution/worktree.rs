@@ -596,7 +596,7 @@ impl WorktreeEntry {
             if index + 1 < MAX_WORKTREES && evicted.last_used().is_some() {
                 continue;
             }
-            // Locked until it is removed, so that no process begins to use it meanwhile.
+            // Stays locked until it is removed, so that no other process starts to use it.
             if let Ok(lock) = File::open(&evicted.0)
                 && lock.try_lock().is_ok()
             {

@@ -673,7 +673,7 @@ impl HostedProject {
     }
 
     /// Computes the history of the default branch and the results of the newest sessions, unless they
-    /// are known, nobody has looked at the project for a while, or a session is being measured: the
+    /// are known, the project was not viewed for a day, or a session is being measured: the
     /// work would disturb that measurement.
     ///
     /// # Errors
@@ -705,7 +705,7 @@ impl HostedProject {
         })?;
         let mut cache = lock(&self.cache);
         self.current_version(&mut cache)?;
-        // A session may have arrived meanwhile.
+        // Another session may have arrived during the computation.
         cache.is_prepared =
             cache.histories.iter().any(|(query, _)| *query == TrendQuery::default());
         Ok(())
