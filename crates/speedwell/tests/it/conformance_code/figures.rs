@@ -181,7 +181,9 @@ fn four_take_20_ms_each(answer: &CodeAnswer) -> Result<(), String> {
     sorted.sort();
     assert_eq!(sorted, ["0", "1", "2", "3"]);
     for worker in workers {
-        check_times(&in_ms(windows_ns(worker)), 19.9, 25.0)?;
+        // A timer of Node.js counts whole milliseconds from the last turn of the event loop, so it may
+        // expire up to a millisecond early.
+        check_times(&in_ms(windows_ns(worker)), 19.0, 25.0)?;
     }
     Ok(())
 }
