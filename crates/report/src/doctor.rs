@@ -55,7 +55,7 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
     Document::new("checks").with_table(columns.build_with_remarks("checks", checks, remedy))
 }
 
-/// Returns the remark with which a row tells what to do or to expect, unless it is empty.
+/// Returns a row's remark, such as advice; `None` if the text is empty.
 fn arrow_remark(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| format!("→ {text}"))
 }

@@ -127,7 +127,7 @@ impl Store {
              FROM point WHERE series IN {{numbers:1}} ORDER BY series, at_unix_ms, session, seq"
         );
         let numbers = serde_json::to_string(series)?;
-        self.query_rows(sql, sql_params![&numbers], |row| read_point(&row))
+        self.query_rows(sql, sql_params![&numbers], read_point)
     }
 
     /// Returns up to `max_points` points of a series, from the latest sessions, ordered like those
@@ -143,7 +143,7 @@ impl Store {
              ORDER BY at_unix_ms DESC, session DESC, seq DESC LIMIT $2"
         );
         let mut points: Vec<StoredPoint> =
-            self.query_rows(sql, sql_params![series, max_points], |row| read_point(&row))?;
+            self.query_rows(sql, sql_params![series, max_points], read_point)?;
         points.reverse();
         Ok(points)
     }
@@ -358,7 +358,7 @@ impl Store {
 }
 
 /// Reads a point from a row with the columns of [`Store::load_points`].
-fn read_point(row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
+fn read_point(row: SqlRow<'_>) -> Result<StoredPoint, Error> {
     let low: Option<f64> = row.get(5)?;
     Ok(StoredPoint {
         series: row.get(12)?,

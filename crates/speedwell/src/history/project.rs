@@ -90,14 +90,11 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
         let target = reader.target.as_ref();
         history.target = target.map(|target| target.reader.line.clone());
     }
-    let mut selected = select_series(store, request)?;
-    while !selected.is_empty() {
-        let rest = selected.split_off(SERIES_PER_QUERY.min(selected.len()));
-        let mut loaded = reader.load_series(store, &selected)?;
-        for (key, members) in std::mem::replace(&mut selected, rest) {
-            if let Some(series) = reader.read_series(store, key, &members, &mut loaded)? {
-                history.series.push(series);
-            }
+    for selected in select_series(store, request)?.chunks(SERIES_PER_QUERY) {
+        let mut loaded = reader.load_series(store, selected)?;
+        for (key, members) in selected {
+            let series = reader.read_series(store, key.clone(), members, &mut loaded)?;
+            history.series.extend(series);
         }
     }
     if let Some(variant) = &request.relative
@@ -372,7 +369,7 @@ struct ParentBranch<'a> {
     fork_on_branch: u32,
 }
 
-/// What the store has about some series, by the number of the series.
+/// Stored points and changes of some series, by the number of the series.
 struct LoadedSeries {
     points: HashMap<i64, Vec<StoredPoint>>,
     changes: HashMap<i64, Vec<RecordedChange>>,

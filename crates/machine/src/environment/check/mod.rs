@@ -1,10 +1,10 @@
 //! Checks the machine for sources of noise, and suggests remedies.
 //!
 //! A check is a function that reads a tree of files, or assesses values that this module measures.
-//! It returns what it found, and how bad this is for measurements. Tables contain the checks of each
-//! subject: `hardware.rs` those of clocks, power, heat and processors, this file those of limits and
-//! settings of processes, disk space, tools, and work and noise on the machine. [`run_all_checks`]
-//! runs all of them. Reports decide how results are shown.
+//! It returns its findings and how much they affect measurements. Each subject has a table of checks:
+//! clocks, power, heat and processors in `hardware.rs`; limits and settings of processes, disk space,
+//! tools, and work and noise on the machine in this file. [`run_all_checks`] runs all of them.
+//! Reports decide how results are shown.
 
 mod hardware;
 
