@@ -162,7 +162,7 @@ fn character_weight(c: char) -> Option<u32> {
     match c {
         '0'..='9' => Some(DIGITS + c as u32),
         'a'..='z' | 'A'..='Z' => Some(LETTERS + c.to_ascii_lowercase() as u32),
-        _ => match BEFORE_DIGITS.chars().position(|symbol| symbol == c) {
+        _ => match BEFORE_DIGITS.find(c) {
             Some(index) => Some(index as u32),
             None if c.is_control() => None,
             None if c.is_alphabetic() => Some(FURTHER_LETTERS + c as u32),

@@ -83,15 +83,6 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub struct CsvField {
     start: usize,
     end: usize,
-    kind: FieldQuoting,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FieldQuoting {
-    Bare,
-    Quoted,
-    /// Quoted, with doubled quotes inside.
-    Doubled,
 }
 
 impl CsvField {
@@ -103,7 +94,7 @@ impl CsvField {
     /// Appends the bytes of the field to `out`, with each doubled quote reduced to one.
     pub fn append_to(&self, record: &[u8], out: &mut Vec<u8>) {
         let mut rest = self.raw(record);
-        if self.kind == FieldQuoting::Doubled {
+        if self.is_quoted(record) {
             while let Some(index) = memchr(b'"', rest) {
                 out.extend_from_slice(&rest[..=index]);
                 rest = &rest[index + 2..];
@@ -114,7 +105,7 @@ impl CsvField {
 
     /// Returns the field as text; invalid UTF-8 is replaced.
     pub fn text<'a>(&self, record: &'a [u8]) -> Cow<'a, str> {
-        if self.kind != FieldQuoting::Doubled {
+        if !self.is_quoted(record) || memchr(b'"', self.raw(record)).is_none() {
             return String::from_utf8_lossy(self.raw(record));
         }
         let mut bytes = Vec::with_capacity(self.end - self.start);
@@ -122,9 +113,9 @@ impl CsvField {
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns whether the field was quoted. A quoted `16` is a string, not a number.
-    pub fn is_quoted(&self) -> bool {
-        self.kind != FieldQuoting::Bare
+    /// Returns whether the field is quoted in `record`. A quoted `16` is a string, not a number.
+    pub fn is_quoted(&self, record: &[u8]) -> bool {
+        self.start > 0 && record[self.start - 1] == b'"'
     }
 }
 
@@ -151,7 +142,7 @@ pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> Scan
             Some(b'"') => scan_quoted(bytes, index + 1, fields),
             Some(_) => scan_unquoted(bytes, index, last, fields),
             None if last => {
-                fields.push(CsvField { start: index, end: index, kind: FieldQuoting::Bare });
+                fields.push(CsvField { start: index, end: index });
                 return ScanResult::Record(index);
             }
             None => None,
@@ -171,15 +162,13 @@ pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> Scan
 /// Returns the position after the field, where a separator must follow; `None` if the field is not
 /// complete.
 fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> Option<usize> {
-    let mut kind = FieldQuoting::Quoted;
     let mut index = start;
     while let Some(offset) = memchr(b'"', &bytes[index..]) {
         let quote = index + offset;
         if bytes.get(quote + 1) != Some(&b'"') {
-            fields.push(CsvField { start, end: quote, kind });
+            fields.push(CsvField { start, end: quote });
             return Some(quote + 1);
         }
-        kind = FieldQuoting::Doubled;
         index = quote + 2;
     }
     None
@@ -198,7 +187,7 @@ fn scan_unquoted(
         None => return None,
     };
     let trimmed = bytes[start..end].trim_ascii_end().len();
-    fields.push(CsvField { start, end: start + trimmed, kind: FieldQuoting::Bare });
+    fields.push(CsvField { start, end: start + trimmed });
     Some(end)
 }
 

@@ -170,7 +170,7 @@ impl<'a> CsvRow<'a> {
             _ => &[],
         };
         names.iter().enumerate().map(move |(index, name)| {
-            (name.as_str(), row.text(index + 1), row.fields[index + 1].is_quoted())
+            (name.as_str(), row.text(index + 1), row.fields[index + 1].is_quoted(row.record))
         })
     }
 
