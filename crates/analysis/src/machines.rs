@@ -6,8 +6,7 @@
 //! classes are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.
 
-use crate::comparison::SourceSide;
-use crate::grid::{CaseRuns, distinct_items, value_range};
+use crate::grid::{CaseRuns, SourceSide, distinct_items, value_range};
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
 use crate::{CandidateComparison, evidence};

@@ -7,11 +7,11 @@
 //! Only the store knows whether a session is still running. If it is running, the caller withholds
 //! all answers with [`AnalysisFindings::withhold`].
 
-use crate::comparison::SourceSide;
+use crate::grid::SourceSide;
 use crate::{AnalysisFindings, AnalysisSettings};
 use serde::{Deserialize, Serialize};
 use speedwell_model::{Variant, Verdict};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// Why an answer is withheld.
@@ -36,6 +36,17 @@ impl<'a> SourceSide<'a, '_> {
     fn known_variant(&self) -> Option<&'a Variant> {
         let mut variants = self.session.variants.iter();
         variants.find(|variant| variant.name == self.variant_name())
+    }
+
+    /// Files that runs wrongly loaded from the user's checkout, by benchmark.
+    pub fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
+        let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+        for case in &self.grid.cases {
+            for file in case.by_variant[self.variant].iter().flat_map(|run| run.stray_files()) {
+                files.entry(&case.case.benchmark).or_default().insert(file);
+            }
+        }
+        files
     }
 
     /// The files that this side has loaded from the checkout. Files loaded when its benchmarks were
