@@ -19,7 +19,6 @@ use crate::evidence::ShiftDirection;
 use crate::exact::ExactCounts;
 use crate::grid::{DisturbanceExposure, RunGrid, SourceSide, finite_values};
 use crate::locations::fill_locations;
-use crate::machines::{self, MachineEffect};
 use crate::paired::{
     ComparedData, PairedRuns, RunMatching, is_noise_autocorrelated, is_one_after_the_other,
 };
@@ -34,10 +33,9 @@ use crate::session::{
 use crate::summary::{finite_or_none, summarize_grid};
 use crate::validity::{self, PartChecker};
 use crate::warnings::{self, format_count};
-use crate::withheld::WithheldReason;
 use crate::{
     AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, CaseSummary,
-    SideSummary, TestingCorrection, evidence, exact,
+    MachineEffect, SideSummary, TestingCorrection, WithheldReason, evidence, exact, machines,
 };
 use speedwell_model::{
     Case, Metric, MetricDirection, Run, RunOrder, RunValue, Session, SessionState, Verdict,

@@ -8,29 +8,10 @@
 //! all answers with [`AnalysisFindings::withhold`].
 
 use crate::grid::SourceSide;
-use crate::{AnalysisFindings, AnalysisSettings};
-use serde::{Deserialize, Serialize};
+use crate::{AnalysisFindings, AnalysisSettings, WithheldReason};
 use speedwell_model::{Variant, Verdict};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-
-/// Why an answer is withheld.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WithheldReason {
-    /// The benchmark differs between the sides.
-    BenchmarkChanged,
-    /// A side loaded these project files from the user's checkout.
-    LoadsCheckout {
-        /// Whether both sides loaded files from the checkout, not only one.
-        is_both: bool,
-        /// The files, relative to the checkout's root.
-        files: Vec<String>,
-    },
-    /// The stored session with this number is still being measured. Between the planned interim
-    /// analyses, verdicts would be wrong more often than the stated error rate allows.
-    HasNotEnded(i64),
-}
 
 impl<'a> SourceSide<'a, '_> {
     fn known_variant(&self) -> Option<&'a Variant> {
