@@ -8,7 +8,6 @@
 //! are rejected, because a filter in a URL must never be ignored.
 
 use self::PageFormat::{Document, JsonLines, Picture};
-use crate::dashboard::routes::SESSION_TYPE;
 use crate::http::HttpError;
 use speedwell_report::ReportFormat::{self, Csv, Html, Json, Markdown, Text};
 use std::fmt::Write as _;
@@ -160,6 +159,9 @@ pub fn decode_parts(path: &str) -> Result<Vec<String>, HttpError> {
         HttpError::not_found("cannot decode the address: expected percent-encoded UTF-8")
     })
 }
+
+/// Media type of the lines of a session.
+pub const SESSION_TYPE: &str = "application/jsonl";
 
 /// Format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
