@@ -8,11 +8,11 @@
 //! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
-use crate::dashboard::access::{identify_caller, redirect_to_login};
 use crate::dashboard::address::{
     PageAddress, PageFormat, PageQuery, SESSION_TYPE, decode_parts, nearest_links,
 };
 use crate::dashboard::api::sessions;
+use crate::dashboard::login::{identify_caller, redirect_to_login};
 use crate::dashboard::page::{
     PageContent, PageLayout, cut_part, error_page, page_response, redirect_to_page,
     split_part_query,

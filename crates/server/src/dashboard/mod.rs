@@ -10,6 +10,7 @@ mod access;
 mod address;
 mod api;
 mod dispatch;
+mod login;
 mod page;
 mod results;
 mod routes;

@@ -6,9 +6,9 @@
 
 use self::RouteHandler::{Page, Response};
 use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
-use crate::dashboard::access::{log_in, log_out, login_page};
 use crate::dashboard::address::SESSION_TYPE;
 use crate::dashboard::api::{self, sessions};
+use crate::dashboard::login::{log_in, log_out, login_page};
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
