@@ -7,8 +7,7 @@
 
 use crate::dashboard::address::{PageFormat, PageQuery, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
-use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
-use crate::dashboard::routes::PageHandler;
+use crate::dashboard::page::{PageContent, PageContext, PageHandler, PageLayout, PageResult};
 use crate::dashboard::site::{HostedProject, RequestContext, unix_ms};
 use crate::dashboard::{CallerIdentity, SiteState};
 use crate::http::events::{EventHub, ServerEvent};
