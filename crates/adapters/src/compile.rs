@@ -10,7 +10,7 @@
 use crate::cache::{
     self, cache_folder, hash_name, hash_value, locate_program, mark_used, sorted_entries,
 };
-use crate::run_outcome::HarnessFailure;
+use crate::failure::HarnessFailure;
 use crate::suites::command::PlaceholderValues;
 use speedwell_config::adapter::SuiteAdapter;
 use speedwell_machine::process::{

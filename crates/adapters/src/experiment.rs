@@ -12,11 +12,12 @@
 //! work. A load with a given duration is therefore replaced by a load with a given number of
 //! requests.
 
+use crate::failure::{HarnessFailure, TAIL_LINES, start_reason};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
-use crate::run_outcome::{DescribeResult, HarnessFailure, TAIL_LINES, start_reason};
+use crate::run_outcome::DescribeResult;
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};

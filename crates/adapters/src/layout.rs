@@ -8,8 +8,8 @@
 
 use crate::cache::{self, cache_folder, entries_by_age, hash_name, locate_program};
 use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, run_compiler};
+use crate::failure::HarnessFailure;
 use crate::plan::PlanSlot;
-use crate::run_outcome::HarnessFailure;
 use speedwell_machine::process::{ProcessSpec, shell_line};
 use speedwell_model::{SessionDesign, StepFailure, seed_of_step};
 use std::collections::HashMap;

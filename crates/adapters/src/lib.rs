@@ -11,6 +11,7 @@ mod compile;
 mod counting;
 pub mod discover;
 pub mod experiment;
+mod failure;
 mod fake;
 mod job;
 mod layout;
@@ -30,6 +31,7 @@ pub use cache::{cache_folder, cache_warning};
 pub use code_files::{ModuleLog, code_files, is_javascript, is_python};
 pub use counting::check_countable;
 pub use discover::is_text;
+pub use failure::HarnessFailure;
 pub use job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
     DescribeRequest, ProgressReporter, RunContext, SourceKind, StartMode, SuiteCase, TrialMode,
@@ -37,7 +39,7 @@ pub use job::{
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use reported_values::RunResult;
-pub use run_outcome::{HarnessFailure, LanguageHarness, RunOutcome};
+pub use run_outcome::{LanguageHarness, RunOutcome};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,

@@ -19,11 +19,11 @@ pub use target::{
     script_command, similar_file,
 };
 
+use crate::failure::HarnessFailure;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     ProgressReporter, SourceKind, StartMode,
 };
-use crate::run_outcome::HarnessFailure;
 use crate::snippet::{example_call, is_module};
 use crate::suites::{KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter};
 use anyhow::{Context as _, bail, ensure};

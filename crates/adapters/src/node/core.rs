@@ -15,11 +15,12 @@ use super::http_tool::{
 };
 use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
 use crate::cache::{self, DescriptionOrigin};
+use crate::failure::{HarnessFailure, converse};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, DeclaredParameter, DescribeRequest, RunContext, StartMode,
     TrialMode, permits_value,
 };
-use crate::run_outcome::{DescribeResult, HarnessFailure, converse};
+use crate::run_outcome::DescribeResult;
 use crate::suites::command::CollectedOutput;
 use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;

@@ -11,8 +11,8 @@ use super::SnippetBuild;
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
 use crate::cache::{cache_folder, hash_name, write_file};
 use crate::compile::{self, BuildRecipe, variable_words};
+use crate::failure::HarnessFailure;
 use crate::layout::{LinkedProgram, ObjectFiles, write_failure};
-use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_model::{FailureCause, SnippetLanguage};
 

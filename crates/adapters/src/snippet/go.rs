@@ -4,8 +4,8 @@
 use super::SnippetBuild;
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
 use crate::compile::{GeneratedBuild, hash_folders, program_version};
+use crate::failure::HarnessFailure;
 use crate::layout::{LinkRecord, LinkedBuild, LinkedProgram, build_folder, time_build};
-use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use super::text::StatementKind;
 use super::{SnippetBuild, adjacent_program, resolve_links};
 use crate::cache::sorted_entries;
 use crate::compile::{GeneratedBuild, hash_folders, program_version};
-use crate::run_outcome::HarnessFailure;
+use crate::failure::HarnessFailure;
 use crate::sources;
 use speedwell_machine::process::ProcessSpec;
 use std::fs;

@@ -28,7 +28,7 @@ pub mod sh;
 mod text;
 mod timing;
 
-pub use crate::run_outcome::HarnessFailure;
+pub use crate::failure::HarnessFailure;
 pub use live_harness::{CommandAnswer, LiveHarness};
 pub use runs::{
     SharedProcesses, SnippetHarness, expected_duration, folded_warning, shared_process_failure,

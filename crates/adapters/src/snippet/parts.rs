@@ -9,7 +9,7 @@
 //! A [`GeneratedSource`] tracks the positions of the user's code in it.
 
 use super::text::{SplitText, StatementKind};
-use crate::run_outcome::HarnessFailure;
+use crate::failure::HarnessFailure;
 use speedwell_model::{FailureCause, Snippet};
 
 /// The parts of a snippet in execution order; missing ones are empty.

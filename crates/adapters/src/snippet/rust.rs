@@ -5,11 +5,11 @@ use super::SnippetBuild;
 use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
 use crate::cache::sorted_entries;
 use crate::compile::{GeneratedBuild, hash_folders, program_version};
+use crate::failure::HarnessFailure;
 use crate::layout::{
     LinkRecord, LinkedBuild, LinkedProgram, ShuffleMethod, build_folder, gap_bytes,
     link_with_first, names_linker, time_build,
 };
-use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_model::Variant;
 use std::path::{Path, PathBuf};

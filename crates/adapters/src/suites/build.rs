@@ -11,8 +11,8 @@ use super::registry::{
 };
 use crate::cache::{self, cache_folder};
 use crate::compile::{BuiltProgram, io_failure, remove_unused, run_compiler};
+use crate::failure::HarnessFailure;
 use crate::job::BenchmarkSource;
-use crate::run_outcome::HarnessFailure;
 use crate::{ProgressReporter, resolve_program_for};
 use anyhow::{anyhow, bail};
 use serde::Deserialize;

@@ -19,11 +19,12 @@ pub use registry::{
 };
 
 use crate::compile::BuiltProgram;
+use crate::failure::{HarnessFailure, converse, start_reason};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase, permits_value,
 };
-use crate::run_outcome::{DescribeResult, HarnessFailure, converse, start_reason};
+use crate::run_outcome::DescribeResult;
 use crate::{LanguageHarness, ModuleLog, RunOutcome, RunResult};
 use anyhow::{Context as _, Result, ensure};
 use build::target_programs;
