@@ -9,7 +9,6 @@
 use crate::cache::{self, cache_folder, entries_by_age, hash_name, locate_program};
 use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, run_compiler};
 use crate::failure::HarnessFailure;
-use crate::plan::PlanSlot;
 use speedwell_machine::process::{ProcessSpec, shell_line};
 use speedwell_model::{SessionDesign, StepFailure, seed_of_step};
 use std::collections::HashMap;
@@ -59,21 +58,27 @@ pub struct LinkedBuild {
 }
 
 impl RunLayout {
-    /// Derives the layout of a slot (planned run) from the session's seed, without further random
-    /// choices.
-    pub(crate) fn new(design: &SessionDesign, slot: &PlanSlot) -> RunLayout {
+    /// Derives the layout of a run from the session's seed, without further random choices. `index`
+    /// is the run's position in the session, `variant` the index of its variant, and `build` the
+    /// number of its build.
+    pub(crate) fn new(
+        design: &SessionDesign,
+        index: u32,
+        variant: usize,
+        build: Option<u32>,
+    ) -> RunLayout {
         let SessionDesign { layout, seed, .. } = *design;
         let build_of = |number: u32| {
-            let variant_seed = seed ^ seed_of_step(!seed, slot.variant as u32);
+            let variant_seed = seed ^ seed_of_step(!seed, variant as u32);
             // Linkers interpret 0 as random, or as no shuffling.
             LinkedBuild { number, seed: seed_of_step(variant_seed, number).max(1) as u32 }
         };
         let draw = |salt: u64, max: u64| {
-            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot.index);
+            let step = seed_of_step(seed.rotate_left(32) ^ salt, index);
             (1 + step % max) as u32
         };
         RunLayout {
-            build: slot.build.map(build_of),
+            build: build.map(build_of),
             align: layout.align,
             pad_bytes: layout.env.then(|| draw(1, MAX_PAD_BYTES)),
             path_bytes: layout.stack.then(|| draw(2, MAX_PATH_BYTES)),

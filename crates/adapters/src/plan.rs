@@ -7,7 +7,7 @@
 
 mod shard;
 
-pub use shard::{PlanShard, RelocationMap, ShardOfPlan};
+pub use shard::RelocationMap;
 
 use crate::layout::RunLayout;
 use crate::{BenchmarkJob, RunContext, SourceKind};
@@ -90,6 +90,28 @@ fn default_strata() -> u32 {
 
 fn is_default_strata(number: &u32) -> bool {
     *number == 1
+}
+
+/// Shard for one machine: some cases with all their blocks and variants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanShard {
+    /// Indexes of the cases in [`SessionPlan::jobs`], ascending.
+    pub jobs: Vec<u32>,
+    /// Stratum to which the shard belongs. A stratum is one execution of the whole plan, by one
+    /// machine or several, with its own slot numbers, block numbers and random order.
+    #[serde(default)]
+    pub stratum: u32,
+}
+
+/// Relation of a shard to the whole plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardOfPlan {
+    /// The shard.
+    pub shard: PlanShard,
+    /// Number of cases of the whole plan.
+    pub cases: u32,
+    /// Number of strata of the whole plan.
+    pub strata: u32,
 }
 
 /// One run to be executed.
@@ -188,7 +210,7 @@ impl SessionPlan {
 
     /// Memory layout of a slot's program.
     pub fn run_layout(&self, slot: &PlanSlot) -> RunLayout {
-        RunLayout::new(&self.design, slot)
+        RunLayout::new(&self.design, slot.index, slot.variant, slot.build)
     }
 
     /// Returns all slots in execution order: round by round, with one block of every case in each
