@@ -3,8 +3,8 @@
 //! session can be resumed.
 
 use crate::discover::BenchmarkPart;
-use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
+use crate::shared_services::SharedServicePool;
 use crate::{RunOutcome, harness_for};
 use anyhow::{Context, bail};
 use regex::Regex;

@@ -21,6 +21,7 @@ pub mod plan;
 mod program;
 mod reported_values;
 mod run_outcome;
+mod shared_services;
 pub mod snippet;
 mod sources;
 mod suites;
