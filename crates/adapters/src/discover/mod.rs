@@ -512,7 +512,7 @@ fn describe_source(
         limit: DESCRIBE_TIMEOUT,
     };
     // A failed build is reported when the cases are described.
-    let _ = crate::build_if_package(source, baseline, reporter);
+    let _ = crate::build_if_package(source, &request.program, baseline, reporter);
     let described = harness.describe_source(&request);
     let mut description = described.unwrap_or_else(|failure| BenchmarkDescription {
         failure: Some(failure.in_description(source)),

@@ -12,8 +12,7 @@ use super::registry::{
 use crate::cache::{self, cache_folder};
 use crate::compile::{BuiltProgram, io_failure, remove_unused, run_compiler};
 use crate::failure::HarnessFailure;
-use crate::job::BenchmarkSource;
-use crate::{ProgressReporter, resolve_program_for};
+use crate::job::{BenchmarkSource, ProgressReporter};
 use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use speedwell_config::adapter::{BuildStep, SuiteAdapter};
@@ -54,23 +53,23 @@ pub(super) fn target_programs(
 }
 
 /// Builds the programs of a package under a variant, before it is known which of its cases will
-/// run. Does nothing if the source is not a package, or if this process has already built the
-/// programs.
+/// run. `program` is the tool that builds them. Does nothing if the source is not a package, or if
+/// this process has already built the programs.
 ///
 /// # Errors
 /// Fails if the package does not compile, or its tool is missing.
 pub fn build_if_package(
     source: &BenchmarkSource,
+    program: &Path,
     variant: &Variant,
     reporter: ProgressReporter<'_>,
 ) -> anyhow::Result<()> {
     let Some(adapter) = source.adapter().filter(|adapter| adapter.keys.build.is_some()) else {
         return Ok(());
     };
-    let program = resolve_program_for(source, variant);
     let source = source.under(variant);
     let built =
-        build_programs((adapter, &source.user_suites), &source.file, &program, variant, reporter);
+        build_programs((adapter, &source.user_suites), &source.file, program, variant, reporter);
     built.map(drop).map_err(|failure| {
         anyhow!("'{}' of '{}' {}", source.name, variant.name, explain_build_failure(&failure))
     })
