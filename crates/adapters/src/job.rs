@@ -2,8 +2,8 @@
 //! cases) and for performing a case. The inputs are plain data, which a plan stores so that its
 //! session can be resumed.
 
-use crate::discover::BenchmarkPart;
 use crate::layout::RunLayout;
+use crate::part::BenchmarkPart;
 use crate::shared_services::SharedServicePool;
 use anyhow::{Context, bail};
 use regex::Regex;

@@ -18,6 +18,7 @@ mod job;
 mod layout;
 mod lexer;
 mod node;
+mod part;
 pub mod plan;
 mod program;
 mod reported_values;

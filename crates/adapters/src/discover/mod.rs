@@ -6,14 +6,13 @@
 //! `comparison.rs` pairs the benchmarks of the sides of a comparison.
 
 mod comparison;
-mod part;
 mod target;
 
 pub use crate::job::BenchmarkSelection;
+pub use crate::part::{BenchmarkPart, shared_word};
 pub use comparison::{
     CaseDivision, ComparisonSide, divide_cases, find_common_benchmarks as common_benchmarks,
 };
-pub use part::{BenchmarkPart, shared_word};
 pub use target::{
     core_source, declared_variants, find_experiment, is_command, is_text, read_named_file,
     script_command, similar_file,
