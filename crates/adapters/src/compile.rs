@@ -378,6 +378,18 @@ pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, Har
     Ok(output)
 }
 
+/// Returns the program `name` in the folder of `program`, or just the name if it is not there.
+pub fn adjacent_program(program: &Path, name: &str) -> PathBuf {
+    let adjacent = resolve_links(program).with_file_name(name);
+    if adjacent.is_file() { adjacent } else { PathBuf::from(name) }
+}
+
+/// Locates a program and follows links to it.
+pub fn resolve_links(program: &Path) -> PathBuf {
+    let location = locate_program(program);
+    fs::canonicalize(&location).unwrap_or(location)
+}
+
 /// A built program of a framework.
 #[derive(Debug, Clone)]
 pub struct BuiltProgram {

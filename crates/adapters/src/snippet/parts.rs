@@ -10,7 +10,18 @@
 
 use super::text::{SplitText, StatementKind};
 use crate::failure::HarnessFailure;
-use speedwell_model::{FailureCause, Snippet};
+use crate::layout::RunLayout;
+use speedwell_model::{FailureCause, Snippet, Variant};
+use std::path::Path;
+
+/// A snippet in a compiled language, and how its program is built.
+#[derive(Clone, Copy)]
+pub struct SnippetBuild<'a> {
+    pub snippet: &'a Snippet,
+    pub compiler: &'a Path,
+    pub variant: &'a Variant,
+    pub layout: RunLayout,
+}
 
 /// The parts of a snippet in execution order; missing ones are empty.
 #[derive(Debug, Clone)]

@@ -1,8 +1,7 @@
 //! Compiles Rust snippets. Each part is in a separate file, and the generated program includes
 //! these files.
 
-use super::SnippetBuild;
-use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
+use super::parts::{SnippetBuild, SnippetPart, SnippetParts, rewrite_for_user};
 use crate::cache::sorted_entries;
 use crate::compile::{GeneratedBuild, hash_folders, program_version};
 use crate::failure::HarnessFailure;
