@@ -10,7 +10,7 @@ use super::registry::{
     KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter,
 };
 use crate::cache::{self, cache_folder};
-use crate::compile::{BuiltProgram, io_failure, remove_unused, run_compiler};
+use crate::compile::{io_failure, remove_unused, run_compiler};
 use crate::failure::HarnessFailure;
 use crate::job::{BenchmarkSource, ProgressReporter};
 use anyhow::{anyhow, bail};
@@ -26,6 +26,51 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
+
+/// A built program of a framework.
+#[derive(Debug, Clone)]
+pub struct BuiltProgram {
+    /// Path in the cache folder.
+    pub program: PathBuf,
+    /// Adapter with which the program is listed and executed.
+    pub adapter: Arc<SuiteAdapter>,
+    /// Name of the bench target, if cargo built the program.
+    pub target: Option<String>,
+    /// Folder in which the language's tool would start the program.
+    pub folder: PathBuf,
+}
+
+impl BuiltProgram {
+    /// Returns the values for the placeholders in the adapter's commands. `source` is the benchmark
+    /// file or folder.
+    pub fn placeholder_values(&self, source: &Path, variant: &Variant) -> PlaceholderValues {
+        let folder = if source.is_dir() { Some(source) } else { source.parent() };
+        PlaceholderValues::default()
+            .path("program", &self.program)
+            .path("file", source)
+            .path("folder", folder.unwrap_or(Path::new("/")))
+            // Listing writes no results. A replay by hand may write results to this folder.
+            .text("scratch", "/tmp/speedwell-results")
+            .words("arguments", variant.arguments.clone())
+    }
+
+    /// Builds the process of a command.
+    pub fn build_process(
+        &self,
+        command: &[String],
+        filling: &PlaceholderValues,
+        variant: &Variant,
+    ) -> ProcessSpec {
+        let mut words = filling.fill(command).into_iter();
+        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+        let declared = self.adapter.keys.environment.iter();
+        spec.environment =
+            declared.map(|(name, value)| (name.clone(), filling.fill_text(value))).collect();
+        spec.environment.extend(variant.environment.iter().cloned());
+        spec.directory = Some(self.folder.clone());
+        spec
+    }
+}
 
 /// Returns the programs of a target: the target itself, or the programs built from it.
 pub(super) fn target_programs(

@@ -18,7 +18,6 @@ pub use registry::{
     framework_without_adapter, is_elf, is_script, is_wrapper, serialize_adapter,
 };
 
-use crate::compile::BuiltProgram;
 use crate::failure::{HarnessFailure, converse, start_reason};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
@@ -27,7 +26,7 @@ use crate::job::{
 use crate::run_outcome::DescribeResult;
 use crate::{LanguageHarness, ModuleLog, RunOutcome, RunResult};
 use anyhow::{Context as _, Result, ensure};
-use build::target_programs;
+use build::{BuiltProgram, target_programs};
 use command::{
     CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, read_result_file,
     remove_decided, with_placeholders,
