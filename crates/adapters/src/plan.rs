@@ -9,7 +9,7 @@ mod shard;
 
 pub use shard::RelocationMap;
 
-use crate::layout::RunLayout;
+use crate::layout::{LinkedBuild, RunLayout};
 use crate::{BenchmarkJob, RunContext, SourceKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -21,6 +21,11 @@ use speedwell_model::{
 };
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
+
+/// Maximum number of bytes that the additional environment variable adds above a process's stack.
+const MAX_PAD_BYTES: u64 = 4096;
+/// Maximum number of bytes that the longer program path adds above a process's stack.
+const MAX_PATH_BYTES: u64 = 255;
 
 /// Draws the random order of the runs inside blocks.
 #[derive(Debug)]
@@ -208,9 +213,25 @@ impl SessionPlan {
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
     }
 
-    /// Memory layout of a slot's program.
+    /// Derives the memory layout of a slot's program from the session's seed, without further random
+    /// choices.
     pub fn run_layout(&self, slot: &PlanSlot) -> RunLayout {
-        RunLayout::new(&self.design, slot.index, slot.variant, slot.build)
+        let SessionDesign { layout, seed, .. } = self.design;
+        let build_of = |number: u32| {
+            let variant_seed = seed ^ seed_of_step(!seed, slot.variant as u32);
+            // Linkers interpret 0 as random, or as no shuffling.
+            LinkedBuild { number, seed: seed_of_step(variant_seed, number).max(1) as u32 }
+        };
+        let draw = |salt: u64, max: u64| {
+            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot.index);
+            (1 + step % max) as u32
+        };
+        RunLayout {
+            build: slot.build.map(build_of),
+            align: layout.align,
+            pad_bytes: layout.env.then(|| draw(1, MAX_PAD_BYTES)),
+            path_bytes: layout.stack.then(|| draw(2, MAX_PATH_BYTES)),
+        }
     }
 
     /// Returns all slots in execution order: round by round, with one block of every case in each
