@@ -18,10 +18,9 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
-use crate::run_outcome::DescribeResult;
-use crate::shared_services::worker_spec;
+use crate::shared_services::{parse_report, worker_spec};
 use crate::wire::EventLog;
-use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
+use crate::{DescribeResult, LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::Experiment;
@@ -219,11 +218,6 @@ fn perform_run(
         attempt.failure = Some(run_failure(failure, &replay).in_run(setting));
     }
     Ok(attempt)
-}
-
-/// Extracts the report from a message.
-fn parse_report(message: &ProtocolMessage) -> Option<StageReport> {
-    serde_json::from_str(&message.get("json")?).ok()
 }
 
 /// Port shown in replay commands for servers without a fixed port. Another process may have taken

@@ -43,7 +43,7 @@ pub use job::{
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
 pub use reported_values::RunResult;
-pub use run_outcome::{LanguageHarness, RunOutcome};
+pub use run_outcome::{DescribeResult, LanguageHarness, RunOutcome};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,

@@ -1,6 +1,6 @@
 //! Starts and stops the services that several runs of an experiment share ([`SharedServicePool`]).
-//! They are in further processes of this program: one for the session, and one for the current
-//! block.
+//! They are in further processes of this program ([`worker_spec`]): one for the session, and one for
+//! the current block.
 
 use crate::failure::TAIL_LINES;
 use crate::{ProtocolMessage, own_program};
@@ -200,8 +200,7 @@ impl ServiceKeeper {
     fn stop(self) -> StageReport {
         let outcome = self.service.stop_and_wait();
         let ended = self.messages.try_iter().find(|ended| ended.verb == "ended");
-        let report = ended.and_then(|ended| serde_json::from_str(&ended.get("json")?).ok());
-        report.unwrap_or_else(|| {
+        ended.as_ref().and_then(parse_report).unwrap_or_else(|| {
             let reason = match outcome {
                 Ok(ProcessOutcome { ended, .. }) => {
                     format!("the process that runs the services did not stop cleanly: {ended}")
@@ -220,8 +219,12 @@ fn stage_failure(stage: RunStage, reason: String) -> StageFailure {
 
 /// Extracts the failure from the process's final report.
 fn reported_failure(message: &ProtocolMessage) -> Option<StageFailure> {
-    let report: StageReport = serde_json::from_str(&message.get("json")?).ok()?;
-    report.failure
+    parse_report(message)?.failure
+}
+
+/// Extracts the report from a message.
+pub(super) fn parse_report(message: &ProtocolMessage) -> Option<StageReport> {
+    serde_json::from_str(&message.get("json")?).ok()
 }
 
 /// Tells the process which services to run, and forwards received messages.

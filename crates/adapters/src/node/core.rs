@@ -20,9 +20,8 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, DeclaredParameter, DescribeRequest, RunContext, StartMode,
     TrialMode, permits_value,
 };
-use crate::run_outcome::DescribeResult;
 use crate::suites::command::CollectedOutput;
-use crate::{LanguageHarness, RunOutcome, sources};
+use crate::{DescribeResult, LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
 use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue};

@@ -23,8 +23,7 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase, permits_value,
 };
-use crate::run_outcome::DescribeResult;
-use crate::{LanguageHarness, ModuleLog, RunOutcome, RunResult};
+use crate::{DescribeResult, LanguageHarness, ModuleLog, RunOutcome, RunResult};
 use anyhow::{Context as _, Result, ensure};
 use build::{BuiltProgram, target_programs};
 use command::{
