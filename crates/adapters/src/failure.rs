@@ -1,6 +1,6 @@
 //! Defines the failure of a harness ([`HarnessFailure`]): its cause, the output that explains it,
-//! and the command that repeats it. [`converse`] talks to a process, and fails with it if the process
-//! cannot be started.
+//! and the command that repeats it. [`converse`] exchanges messages with a process; it fails if the
+//! process cannot be started.
 
 use speedwell_machine::process::{
     ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec, run_child, shell_line,

@@ -213,8 +213,8 @@ impl SessionPlan {
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
     }
 
-    /// Derives the memory layout of a slot's program from the session's seed, without further random
-    /// choices.
+    /// Derives the memory layout of a slot's program from the session's seed, without further
+    /// random choices.
     pub fn run_layout(&self, slot: &PlanSlot) -> RunLayout {
         let SessionDesign { layout, seed, .. } = self.design;
         let build_of = |number: u32| {

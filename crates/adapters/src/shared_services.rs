@@ -1,6 +1,6 @@
 //! Starts and stops the services that several runs of an experiment share ([`SharedServicePool`]).
-//! They are in further processes of this program ([`worker_spec`]): one for the session, and one for
-//! the current block.
+//! They are in further processes of this program ([`worker_spec`]): one for the session, and one
+//! for the current block.
 
 use crate::failure::TAIL_LINES;
 use crate::{ProtocolMessage, own_program};

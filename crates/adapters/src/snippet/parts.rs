@@ -6,7 +6,8 @@
 //! interpretation, the parts with compiler errors are treated as statements without a value. If the
 //! program was compiled earlier, it is found without trying the interpretations again.
 //!
-//! A [`GeneratedSource`] tracks the positions of the user's code in it.
+//! A [`SnippetBuild`] is the input of each language: a snippet, its compiler and its variant. A
+//! [`GeneratedSource`] tracks the positions of the user's code in the file.
 
 use super::text::{SplitText, StatementKind};
 use crate::failure::HarnessFailure;

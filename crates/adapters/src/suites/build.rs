@@ -1,6 +1,6 @@
 //! Builds the benchmark programs of a package, with a single command or with cargo. The tool
 //! decides for itself what to rebuild; each Speedwell process calls it once per package and
-//! variant. Start at [`target_programs`].
+//! variant. Start at [`target_programs`], which returns each of them as a [`BuiltProgram`].
 //!
 //! Built programs are copied to the cache folder. The copies have names that depend on their
 //! content, so that a rebuild never replaces a program that is being measured.
