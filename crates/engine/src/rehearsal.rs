@@ -136,7 +136,8 @@ pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> R
     let emit = shared_emitter(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let result = adapters::build_if_package(&job.source, variant, &emit);
+            let program = adapters::resolve_program_for(&job.source, variant);
+            let result = adapters::build_if_package(&job.source, &program, variant, &emit);
             // Check for an interrupt by the user first, because an interrupt also makes the build
             // fail.
             check_interrupted()?;
