@@ -16,6 +16,7 @@
 
 pub(crate) mod attempt;
 mod coordinator;
+mod polling;
 pub(crate) mod upload;
 pub mod worker;
 
