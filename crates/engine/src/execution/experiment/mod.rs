@@ -408,7 +408,7 @@ fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     // The target may itself be a harness. It must not use the private channel of this process.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
-        let (name, value) = change.apply(|name| current_value(&spec, name));
+        let (name, value) = change.apply(|name| spec.variable(name));
         spec.environment.retain(|(variable, _)| variable != name);
         match value {
             Some(value) => spec.environment.push((name.to_owned(), value)),
@@ -416,14 +416,6 @@ fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
         }
     }
     spec
-}
-
-/// Returns the value that the variable `name` has after the changes that `spec` already contains.
-pub(super) fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
-    let found = spec.environment.iter().rev().find(|(variable, _)| variable == name);
-    let is_unset = spec.unset.iter().any(|variable| variable == name);
-    let inherited = || std::env::var(name).ok().filter(|_| !is_unset);
-    found.map(|(_, value)| value.clone()).or_else(inherited)
 }
 
 /// Sends a load, with its seed, to the server listening at an address, until the load is complete
