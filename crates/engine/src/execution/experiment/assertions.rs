@@ -3,7 +3,7 @@
 //! overhead. Sends a single request to check that the intended server answers and that its response
 //! is correct ([`check_response`]); the probe before a load is in `load/mod.rs`.
 
-use super::{StageResult, stage_failure};
+use super::report::{StageResult, stage_failure};
 use crate::execution::load;
 use regex::Regex;
 use serde_json::{Map, Value};

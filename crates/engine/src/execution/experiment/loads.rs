@@ -1,23 +1,19 @@
-//! Sends the loads of a run: the warm-up load and the measured load of a server, or the load of a
-//! `[benchmark.NAME]` table. The load of a table does the same as `speedwell load`, and starts its
+//! Sends the load of a `[benchmark.NAME]` table. It does the same as `speedwell load`, and starts its
 //! own server if the table names one.
 //!
 //! Decides which metrics of a load become metrics of the run, and when a load is treated as failed.
-//! Start at [`send_load`] for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a
-//! server.
+//! Start at [`send_load`].
 
-use super::lifecycle::ServerLifecycle;
-use super::{RunReport, StageResult, metrics, stage_error, stage_failure};
+use super::metrics;
+use super::report::{RunReport, StageResult, stage_failure};
 use crate::execution::load::{LoadNotice, load_with_tool, run_load_with_sender, send_locally};
 use speedwell_formats::load_session;
 use speedwell_machine::process::{self, ProcessSpec};
-use speedwell_model::assignment::LoadWarmup;
 use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_model::{Metric, MetricDirection, Session};
-use std::time::Duration;
 
 /// Names of the request rate in the results of the built-in generator and of other tools.
 const RATE_METRICS: [&str; 2] = ["throughput", "requests_per_second"];
@@ -123,110 +119,6 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
         ("server_ready", "ns", MetricDirection::Lower, Some(server.ready_ns as f64)),
     ];
     metrics::add_metrics(&figures, report);
-}
-
-/// Maximum difference in percent between the results of two consecutive seconds of a steady server.
-const STEADY_PERCENT: f64 = 5.0;
-
-/// Statuses that a load expects by default.
-const SUCCESS_STATUSES: (u16, u16) = (200, 299);
-
-impl ServerLifecycle<'_> {
-    /// Sends the warm-up load, always with the built-in generator.
-    pub(super) fn warm_up(&self, report: &mut RunReport) -> StageResult<()> {
-        let traffic = &self.serving.load;
-        let spec =
-            LoadSpec { client: LoadClient::Builtin, count: None, time: None, ..self.load_spec() };
-        let (spec, limit_ms) = match traffic.warmup {
-            LoadWarmup::None => return Ok(()),
-            // Fewer requests than connections would leave some connections unused.
-            LoadWarmup::Requests(count) => {
-                let requests = count.max(u64::from(traffic.in_flight()));
-                (LoadSpec { count: Some(requests), ..spec }, None)
-            }
-            LoadWarmup::DurationMs(ms) => {
-                (LoadSpec { time: Some(Duration::from_millis(ms)), ..spec }, None)
-            }
-            LoadWarmup::SteadyMs(ms) => {
-                let (time, until_steady) = (Some(Duration::from_millis(ms)), Some(STEADY_PERCENT));
-                (LoadSpec { time, until_steady, ..spec }, Some(ms))
-            }
-        };
-        let run = self.send_builtin(RunStage::Warmup, &spec)?;
-        if let Some(ms) = limit_ms
-            && run.measured.elapsed_ns >= ms * 1_000_000
-        {
-            report.performed.notes.push(format!(
-                "The server did not become steady within the {} s of warm-up.",
-                ms as f64 / 1e3
-            ));
-        }
-        Ok(())
-    }
-
-    pub(super) fn measure_load(&self) -> StageResult<(Session, Option<LoadRun>)> {
-        let spec = self.load_spec();
-        if spec.client != LoadClient::Builtin {
-            let spec = LoadSpec { no_verify: true, ..spec };
-            let session = load_with_tool(None, &spec, self.seed, &mut |_| ())
-                .map_err(stage_error(RunStage::Load))?
-                .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
-            return Ok((session, None));
-        }
-        let run = self.send_builtin(RunStage::Load, &spec)?;
-        Ok((load_session(&run).map_err(stage_error(RunStage::Load))?, Some(run)))
-    }
-
-    /// Returns the load with the address of this server. The load expects the same statuses as the
-    /// verification, unless the verification requests another path.
-    fn load_spec(&self) -> LoadSpec {
-        let mut spec = self.serving.load.spec.clone();
-        spec.url.clone_from(&self.url);
-        let rules = &self.serving.verify;
-        if rules.path.is_none() && rules.statuses != [SUCCESS_STATUSES] {
-            spec.expect_status = rules.statuses.iter().map(|(from, to)| *from..=*to).collect();
-        }
-        spec
-    }
-
-    fn send_builtin(&self, stage: RunStage, spec: &LoadSpec) -> StageResult<LoadRun> {
-        let service = &self.service;
-        let result = process::with_stop_flag(
-            || service.has_ended(),
-            |stop| (self.site.sender)(spec, self.seed, self.address, stop),
-        );
-        let has_lost_server = result.as_ref().is_ok_and(|run| run.measured.has_lost_server());
-        let has_ended = if has_lost_server { service.is_dying() } else { service.has_ended() };
-        if has_ended {
-            return Err(stage_failure(stage, "the server ended during the load"));
-        }
-        let run = result.map_err(stage_error(stage))?;
-        if run.measured.is_interrupted {
-            return Err(stage_failure(stage, "interrupted"));
-        }
-        Ok(run)
-    }
-
-    /// Checks that every request succeeded, and that no request of the load is missing.
-    pub(super) fn check_all_served(
-        &self,
-        session: &Session,
-        load: Option<&LoadRun>,
-    ) -> StageResult<()> {
-        let Some(load) = load else { return check_tool_errors(session) };
-        check_no_failures(load)?;
-        let counts = &load.measured.totals.outcomes;
-        match self.serving.load.spec.count {
-            Some(requested) if counts.succeeded() != requested => {
-                let reason = format!("{} requests instead of {requested}", counts.succeeded());
-                Err(stage_failure(RunStage::Served, reason))
-            }
-            _ if counts.succeeded() == 0 => {
-                Err(stage_failure(RunStage::Served, "no request succeeded"))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Fails if any request of the load failed: the server is then not working correctly.

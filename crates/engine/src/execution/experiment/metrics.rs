@@ -3,44 +3,18 @@
 //! A run that fails keeps the metrics that were added before the failure.
 
 use super::assertions::CapturedOutput;
+use super::report::RunReport;
 use crate::execution::profile::FinishedRecording;
 use regex::Regex;
 use rustix::io::read;
-use serde::{Deserialize, Serialize};
 use speedwell_machine::environment::{ActivityInterval, IntervalUsage};
 use speedwell_machine::process::{OutputStream, ProcessOutcome};
 use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
 use speedwell_model::load::measurement::{LoadRun, ThreadReport};
-use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use speedwell_model::{Metric, MetricDirection, Run, Session, StackProfile};
+use speedwell_model::{Metric, MetricDirection, Run, Session};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Instant;
-
-/// Everything a run yielded.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct RunReport {
-    /// Metrics, notes, and the failure if there was one.
-    pub performed: StageReport,
-    /// Details of the load, if the built-in generator sent it.
-    pub load: Option<LoadRun>,
-    /// Profile, if the run was profiled instead of timed. Only runs on this machine have one.
-    #[serde(skip)]
-    pub profile: Option<StackProfile>,
-}
-
-/// Result of a step that can end a run early.
-pub type StageResult<T> = Result<T, StageFailure>;
-
-/// Builds the failure of a stage, without stderr.
-pub fn stage_failure(stage: RunStage, reason: impl Into<String>) -> StageFailure {
-    StageFailure { stage, reason: reason.into(), stderr_tail: String::new() }
-}
-
-/// Returns a function that turns an error into the failure of a stage.
-pub fn stage_error(stage: RunStage) -> impl Fn(anyhow::Error) -> StageFailure {
-    move |error| stage_failure(stage, format!("{error:#}"))
-}
 
 /// Result of a load.
 pub struct LoadResult {
