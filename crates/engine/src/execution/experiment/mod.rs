@@ -5,7 +5,7 @@
 //! Decides the order of stages and which failure belongs to which stage. This module knows nothing
 //! about definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is
 //! the result. A run needs a process of its own, because it may enter another network namespace.
-//! Start at [`serve_request`]; `lifecycle.rs` has the stages of a server. [`target_spec`] builds the
+//! Start at [`serve_request`]; `lifecycle.rs` has the stages of a target. [`target_spec`] builds the
 //! command of a target with its environment.
 //!
 //! Services that a target depends on, such as a database, are ready before the target starts, and
@@ -13,17 +13,15 @@
 
 mod assertions;
 mod lifecycle;
-mod loads;
 mod metrics;
-mod report;
 mod site;
 
-pub use report::{RunReport, StageResult, stage_error, stage_failure};
+pub use metrics::{RunReport, StageResult, stage_error, stage_failure};
 pub use site::RunSite;
 
 use crate::execution::server::{ReadinessFailure, TAIL_LINES, UNLIMITED, wait_until_ready};
 use anyhow::Context;
-use lifecycle::{run_command, run_server, stop_failed, stop_service};
+use lifecycle::{run_command, run_server, send_load, stop_failed, stop_service};
 use rustix::process::Signal;
 use site::{divide_processors, enter_network_namespace, find_listener, pick_port};
 use speedwell_adapters::ProtocolMessage;
@@ -364,7 +362,7 @@ pub fn run_target(
                 let target = TargetProgram { command, ..target.clone() };
                 ProcessSpec { limit: UNLIMITED, pin, ..target_spec(&target, Some(port)) }
             });
-            loads::send_load(&spec, server, seed, report)
+            send_load(&spec, server, seed, report)
         }
     }
 }

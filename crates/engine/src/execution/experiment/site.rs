@@ -4,7 +4,7 @@
 //! (network_namespaces(7)). Entering the namespace affects the whole process, which must still have
 //! a single thread.
 
-use super::report::{RunReport, StageResult, stage_failure};
+use super::metrics::{RunReport, StageResult, stage_failure};
 use crate::execution::load::{build_job, send_load, wrap_measured};
 use crate::execution::server::{
     ListenerOwner, ReadinessFailure, describe_listeners, find_listener_owner, free_port,
@@ -150,8 +150,7 @@ pub fn enter_network_namespace() -> io::Result<()> {
 
 /// Brings up the loopback device. Does the same as `ip link set lo up` (netdevice(7)).
 fn raise_loopback() -> io::Result<()> {
-    let (domain, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
-    let socket = socket_with(domain, SocketType::DGRAM, flags, None)?;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: ifreq is plain data; the name is shorter than its field and NUL-terminated. For this
     // request, the kernel reads an ifreq.
     unsafe {
