@@ -3,12 +3,12 @@
 //!
 //! The server adds links and forms. Start at [`report_case_trend`].
 
+use crate::cell::verdict_symbol;
 use crate::changes::{
     SeriesChange, case_phrase, changes_table, current_value, format_figure, series_changes,
     series_title,
 };
 use crate::charts::{TrendXAxis, draw_trend};
-use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_moment, format_share};
 use crate::output::OutputOptions;

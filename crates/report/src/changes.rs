@@ -3,8 +3,8 @@
 //! Start at [`report_changes`], or at [`report_change_list`] for a page. [`SeriesChange`] puts a
 //! change into words.
 
+use crate::cell::{verdict_emphasis, verdict_symbol};
 use crate::charts::TrendXAxis;
-use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, Document, ReportBlock};
 use crate::figure::{
     format_change, format_change_interval, format_count, format_quantity, format_setting,

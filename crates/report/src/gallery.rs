@@ -4,9 +4,10 @@
 use super::output::OutputOptions;
 use crate::ReportFormat;
 use crate::case_labels::shown_case;
+use crate::cell::{verdict_emphasis, verdict_symbol};
 use crate::changes::{SeriesChange, series_changes, series_title};
 use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
-use crate::comparison::{machines, verdict_emphasis, verdict_symbol};
+use crate::comparison::machines;
 use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};
 use crate::figure::format_change_interval;
 use crate::summary::scale_and_place;

@@ -3,8 +3,8 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_trends`].
 
+use crate::cell::verdict_symbol;
 use crate::changes::{OpenChanges, SeriesChange, case_phrase, current_value, series_changes};
-use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{DAY_MS, format_age, format_count, format_share};
 use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};

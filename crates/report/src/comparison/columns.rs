@@ -2,9 +2,10 @@
 //! for programs. Start at [`verdict_columns`].
 
 use crate::case_labels::{distinct, parameters_json};
+use crate::cell::verdict_emphasis;
 use crate::charts::forest_row;
 use crate::comparison::sections::ColumnHeadings;
-use crate::comparison::{VerdictLine, machines, verdict_emphasis};
+use crate::comparison::{VerdictLine, machines};
 use crate::figure::{
     Uncertainty, format_change, format_interval, format_probability, format_quantity,
     format_setting, format_signed,

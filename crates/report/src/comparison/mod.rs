@@ -16,9 +16,10 @@ mod sections;
 mod text;
 
 pub use sections::shows_commands;
-pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
+pub use text::{correction_words, method_words, size};
 
 use crate::case_labels::{LabelLine, distinct};
+use crate::cell::{verdict_emphasis, verdict_symbol};
 use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, threshold_band};
 use crate::comparison::columns::{add_columns, add_counts, add_disturbance, verdict_columns};
 use crate::comparison::text::HeadlineContext;
