@@ -31,6 +31,7 @@ mod measurement_details;
 mod output;
 mod profile;
 mod revisions;
+mod series_change;
 mod series_list;
 pub mod session;
 mod session_list;
