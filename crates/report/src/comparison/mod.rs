@@ -1,6 +1,5 @@
-//! Reports the findings on a session. [`report_requested`] chooses the kind of report that suits a
-//! session, and [`report_findings`] shows the comparison or the summary. For each comparison of a
-//! baseline with a candidate ([`report_comparison`]), the answer in words comes first, then a table.
+//! Reports comparisons of a baseline with a candidate. For each ([`report_comparison`]), the answer
+//! in words comes first, then a table.
 //!
 //! [`prepare_lines`] prepares what several cells of a row depend on: the common unit of both sides,
 //! the digits shown, and the footnote marks. `columns.rs` decides what each column shows, to people
@@ -20,140 +19,29 @@ pub use text::{correction_words, method_words, size};
 
 use crate::case_labels::{LabelLine, distinct};
 use crate::cell::{verdict_emphasis, verdict_symbol};
-use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, threshold_band};
+use crate::charts::{MAX_DRAWN_RUNS, threshold_band};
 use crate::comparison::columns::{add_columns, add_counts, add_disturbance, verdict_columns};
 use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
-use crate::failures::{report_failures_of, report_validity};
 use crate::figure::{
     Uncertainty, capitalize_first, format_change, format_change_interval, format_share,
     format_whole, join_texts, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
-use crate::session::StudyChoice;
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, take_common_text};
 use crate::unit::{FigureScale, UnitChoice};
-use anyhow::ensure;
 use sections::{
     CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, baseline_row, group_sections,
 };
-use speedwell_analysis::{
-    self as analysis, AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison,
-    bisect, snippet,
-};
-use speedwell_model::experiment::ExperimentDesign;
-use speedwell_model::{IntervalEstimate, MetricDirection, Session, SessionPurpose, Verdict};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison};
+use speedwell_model::{IntervalEstimate, MetricDirection, Verdict};
 use std::borrow::Cow;
 
 /// The machine-readable name of the table.
 pub const CHANGES_TABLE: &str = "changes";
 
-/// Builds the requested report: a parameter study with `--x-axis`, otherwise the report that suits
-/// the session and its findings. `experiment` is the design of a session that is an experiment.
-///
-/// # Errors
-/// Fails if a parameter is unknown, or a requested chart or unit does not suit the results.
-pub fn report_requested(
-    (session, experiment): (&Session, Option<&ExperimentDesign>),
-    findings: &AnalysisFindings,
-    study: &StudyChoice,
-    settings: &AnalysisSettings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    let is_unrestricted = study.x_axis.is_none() && settings.metrics.is_empty();
-    if let Some(experiment) = experiment.filter(|_| is_unrestricted) {
-        let found = analysis::experiment::analyze_experiment(session, experiment, settings);
-        ensure!(
-            output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
-            "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
-        );
-        return Ok(crate::experiment::report_experiment(&found, experiment, output));
-    }
-    if let Some(rule) = session.design.steady.filter(|rule| is_unrestricted && !rule.is_metric) {
-        let found = analysis::warmup::analyze_warmup(session, &rule, settings);
-        return Ok(crate::warmup::report_warmup(&found, &session.environment, output));
-    }
-    if let Some(found) = bisect::analyze_bisection(session).filter(|_| is_unrestricted) {
-        return Ok(crate::revisions::report_bisection(&found, &session.failures, output));
-    }
-    if session.design.purpose == SessionPurpose::Confirm && is_unrestricted {
-        return Ok(crate::revisions::report_confirmation(findings, &|_, _| None, output));
-    }
-    match &study.x_axis {
-        Some(x_axis) => {
-            let found = analysis::study_parameter(session, x_axis, study.by.as_deref(), settings)?;
-            crate::study::report_study(&found, study.log, output)
-        }
-        None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
-            crate::session::report_snippet_session(session, findings, settings, output)
-        }
-        None => report_findings(findings, output),
-    }
-}
-
-/// Reports `findings`: the comparison, or the summary if there is nothing to compare. Adds
-/// warnings, failures and charts.
-///
-/// # Errors
-/// Fails if the requested unit fits none of the metrics, if the findings have no chart of the
-/// requested kind, or if an HTML page would have more runs than a browser can hold.
-pub fn report_findings(
-    findings: &AnalysisFindings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    check_unit(findings, output)?;
-    let mut document = Document::default();
-    document.push_warnings(&findings.warnings);
-    document.append_document(report_validity(&findings.validity));
-    let is_measured = !findings.summaries.is_empty() || !findings.comparisons.is_empty();
-    if !is_measured {
-        document.push_headline("nothing was measured");
-    }
-    // Build the summary only if it is shown: in large reports, it takes as much memory as the
-    // comparison.
-    let summary = || crate::summary::report_summaries(&findings.summaries, output);
-    let is_compared = !findings.comparisons.is_empty();
-    let main = if is_compared { report_comparison(findings, output) } else { summary() };
-    document.report = main.report;
-    document.append_document(main);
-    if is_compared && output.verbosity == Verbosity::Verbose {
-        document.push_heading(2, "Each side by itself");
-        document.append_document(summary());
-    }
-    document.append_document(report_failures_of(&findings.failures, is_measured, output.verbosity));
-    document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
-    match count_runs(findings) {
-        ..=MAX_DRAWN_RUNS => document.extend(crate::gallery::findings_gallery(findings, output)),
-        runs => ensure!(
-            !output.wants_page(),
-            "cannot make an HTML page of {runs} runs: it would draw every run, and a browser can \
-             hold only {MAX_DRAWN_RUNS}\n\
-             hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
-        ),
-    }
-    Ok(document)
-}
-
 /// Maximum number of metrics of one case that each get a sentence above their table.
 const MAX_METRIC_HEADLINES: usize = 4;
-
-fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
-    let Some(unit) = output.unit else { return Ok(()) };
-    let summarized = findings.summaries.iter().map(|summary| &summary.metric);
-    let metrics = summarized.chain(findings.comparisons.iter().map(|found| &found.metric));
-    // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
-    // also fits throughput.
-    let with_time = findings.comparisons.is_empty() && unit.fits("ns");
-    let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
-    let mut units: Vec<&str> = metrics.map(|metric| metric.unit.as_str()).collect();
-    units.dedup();
-    ensure!(
-        units.is_empty() || units.iter().copied().any(fits),
-        "no metric can be shown in '{unit}' (the metrics are measured in {})",
-        units.join(", ")
-    );
-    Ok(())
-}
 
 /// Returns the headline of the first comparison or of the only summary. Empty without either.
 pub(crate) fn first_answer(findings: &AnalysisFindings) -> String {
