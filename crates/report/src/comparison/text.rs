@@ -8,7 +8,7 @@ use crate::cell::verdict_symbol;
 use crate::charts::label_cases;
 use crate::comparison::effect::{EffectWords, describe_effect, describe_unclear, reversed, spaced};
 use crate::comparison::sections::with_short_names;
-use crate::comparison::{capitalize_sentence, prepare_lines};
+use crate::comparison::table::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
     Uncertainty, better_direction, describe_metric, format_change_interval, format_count,
