@@ -10,7 +10,7 @@ use crate::figure::{format_count, format_setting, format_share, format_signed, u
 use crate::format::ReportFormat;
 use crate::gallery::trend_blocks;
 use crate::output::OutputOptions;
-use crate::series_change::{SeriesChange, case_phrase, series_changes};
+use crate::series_change::{SeriesChange, case_phrase, causes_text, series_changes};
 use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
 use serde_json::json;
 use speedwell_analysis::history::{CommonChange, ProjectHistory, SeriesTrend};
@@ -231,7 +231,7 @@ pub(crate) fn change_columns<'a>() -> ColumnSet<SeriesChange<'a>> {
         words("triage", "triage") =>
             ReportCell::from(line.change.triage.to_string()).with_text(line.triage_text()),
         machine("note") => line.change.note.as_deref().unwrap_or_default(),
-        words("causes", "also changed").expendable(2) => line.causes_text(),
+        words("causes", "also changed").expendable(2) => causes_text(line.causes),
     }
 }
 

@@ -66,7 +66,7 @@ pub use figure::{
     format_duration, format_interval, format_moment, format_quantity, format_rate, format_share,
     parse_time,
 };
-pub use findings::{report_findings, report_requested};
+pub use findings::{StudyChoice, report_findings, report_requested};
 pub use fleet::*;
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,

@@ -46,7 +46,7 @@ pub(crate) fn current_value(series: &SeriesTrend) -> Option<IntervalEstimate> {
 pub(crate) struct SeriesChange<'a> {
     pub series: &'a SeriesTrend,
     pub change: &'a RecordedChange,
-    causes: &'a [FactDifference],
+    pub causes: &'a [FactDifference],
     pub verdict: Verdict,
 }
 
@@ -117,10 +117,6 @@ impl<'a> SeriesChange<'a> {
         self.first_point().and_then(|point| point.revision.subject.as_deref()).unwrap_or_default()
     }
 
-    pub fn causes_text(&self) -> String {
-        causes_text(self.causes)
-    }
-
     /// Formats the size of the change: `~+4.8%`, or `~+4.8% [+4.1, +5.5]` if `with_interval`. A
     /// change from zero is formatted as `0 -> 1`.
     pub fn size_text(&self, with_interval: bool) -> String {
@@ -160,7 +156,7 @@ impl<'a> SeriesChange<'a> {
     /// `7: worse ~+4.8% [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
     pub fn sentence(&self) -> String {
         let number = unless_empty(self.change.number, |number| format!("{number}: "));
-        let [triage, causes] = [self.triage_text(), self.causes_text()]
+        let [triage, causes] = [self.triage_text(), causes_text(self.causes)]
             .map(|text| unless_empty(&*text, |text| format!("; {text}")));
         format!(
             "{number}{} {} between {}, {}{triage}{causes}",
