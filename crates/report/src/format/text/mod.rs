@@ -3,8 +3,7 @@
 
 mod table_page;
 
-use crate::document::{Document, Fact, ReportBlock};
-use crate::format::RenderDocument;
+use crate::document::{Document, Fact, RenderDocument, ReportBlock};
 use crate::format::text::table_page::write_table;
 use crate::table::{ReportTable, TextEmphasis, superscript_number};
 use std::borrow::Cow;
