@@ -1,5 +1,5 @@
-//! Puts a change of a series into words, for tables, charts and sentences. [`series_changes`] returns
-//! the changes of a series.
+//! Puts a change of a series into words, for tables, charts and sentences. [`series_changes`]
+//! returns the changes of a series.
 
 use crate::cell::{TextEmphasis, verdict_emphasis, verdict_symbol};
 use crate::document::CaseAnswer;

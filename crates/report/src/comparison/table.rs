@@ -1,6 +1,6 @@
 //! Defines the rows and columns of the table of changes. [`prepare_lines`] prepares what several
-//! cells of a row depend on: the common unit of both sides, the digits shown, and the footnote marks.
-//! [`verdict_columns`] declares the columns: for people, also with verbose output, and for programs.
+//! cells of a row depend on: the common unit of both sides, digits, and footnote marks.
+//! [`verdict_columns`] declares the columns for people, for verbose output, and for programs.
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::cell::{verdict_emphasis, verdict_symbol};

@@ -1,9 +1,9 @@
 //! Builds the report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of
 //! the requests, charts, and every measured figure in machine-readable form.
 //!
-//! This module chooses wording and order; `analysis::load` decides which figures are reported. Start
-//! at [`report_load_session`]. Sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`]
-//! reports whether loads met their limits.
+//! This module chooses wording and order; `analysis::load` decides which figures are reported.
+//! Start at [`report_load_session`]. Sentences are in `text.rs`, tables in `tables.rs`, and
+//! [`add_gate`] reports whether loads met their limits.
 
 mod charts;
 mod gate;
