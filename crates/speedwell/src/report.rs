@@ -23,8 +23,7 @@ use speedwell_formats::node_csv::{CsvLayout, sessions};
 use speedwell_model::Session;
 use speedwell_model::load::measurement::stored_loads;
 use speedwell_report::load::report_load_session;
-use speedwell_report::session::StudyChoice;
-use speedwell_report::{Document, ReportFormat, report_findings, session};
+use speedwell_report::{Document, ReportFormat, StudyChoice, report_findings, session};
 use speedwell_store::{SessionByCases, Store};
 use std::io::Write;
 

@@ -27,7 +27,7 @@ use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_model::{
     InstructionCounting, LayoutVariation, Metric, SessionPurpose, SteadyRule, Variant, quote,
 };
-use speedwell_report::session::StudyChoice;
+use speedwell_report::StudyChoice;
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 
