@@ -11,17 +11,7 @@ mod comment;
 mod compare;
 mod doctor;
 mod eval;
-/// Optional features. Each folder contains the options, command and measurement of one feature.
-/// Its analysis and report are in files of the same name in `analysis` and `report`.
-mod features {
-    pub mod backfill;
-    pub mod bisect;
-    pub mod confirm;
-    pub mod iterations;
-    pub mod push;
-    pub mod tune;
-    pub mod warmup;
-}
+mod features;
 mod fleet;
 mod gate;
 mod help;
