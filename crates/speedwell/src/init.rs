@@ -6,8 +6,7 @@
 //! option wins over the file, also one that excludes the file's option.
 
 use crate::help::visible_options;
-use crate::operand_kind::quote_all;
-use crate::options::is_setting;
+use crate::operand::{is_setting, quote_all};
 use crate::{CommandLine, CommandStatus, status};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::error::ErrorKind;

@@ -273,7 +273,7 @@ fn correct_metric(
         is_value = word == "--metric";
         line.push(corrected);
     }
-    Some(operand_kind::quote_all(&line))
+    Some(operand::quote_all(&line))
 }
 
 fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {

@@ -7,8 +7,9 @@
 //! [`Translator`] rewrites all of a command line at once, and the result is suggested only if it
 //! parses.
 
-use crate::operand_kind::{is_url, quote_all};
-use crate::options::{LoadArgs, RateChoice, SnippetArgs, is_setting, language_alias};
+use crate::operand::{is_setting, option_name, quote_all};
+use crate::operand_kind::is_url;
+use crate::options::{LoadArgs, RateChoice, SnippetArgs, language_alias};
 use crate::{CliCommand, CommandLine, help, init, time};
 use anyhow::{Context, bail};
 use clap::{Arg, Command, CommandFactory};
@@ -326,11 +327,6 @@ pub fn translate_timeit(words: &[&str]) -> Option<String> {
     let program = crate::build_grammar();
     let command = program.find_subcommand(name)?;
     complete_line(&[*name], &Translator::new(command, Some(TIMEIT), typed).translate(typed))
-}
-
-/// Returns the name in `name=value` or `--name=value`.
-pub fn option_name(word: &str) -> &str {
-    word.split_once('=').map_or(word, |(name, _)| name)
 }
 
 /// Explains why a command line does not parse, and suggests one that works. `words` follow the

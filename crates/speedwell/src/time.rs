@@ -3,7 +3,7 @@
 //! Adds what helps people who type commands: the check that every command exists before any runs,
 //! and hints for commands without quotes. Start at [`run`].
 
-use crate::operand_kind::{quote_all, script_command};
+use crate::operand::{quote_all, script_command};
 use crate::options::{
     CommandArgs, EvalArgs, MetricArgs, ParameterArgs, ResultArgs, RunArgs, SnippetArgs,
     hide_unused, parse,

@@ -26,7 +26,7 @@ pub use load::{
 pub use output::{OutputArgs, check_outputs, is_for_people};
 pub use run::{
     LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
-    SelectionArgs, StudyArgs, VariantArgs, is_setting, plan_request,
+    SelectionArgs, StudyArgs, VariantArgs, plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
 pub use store::{DashboardArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, read_token_file};
