@@ -1,11 +1,10 @@
 //! Implements the functions of the command line that pages of the dashboard call ([`LOOKUPS`]), so
 //! that references to sessions and default options have the same meaning there.
 
-use crate::comment::{self, PullAnswer};
+use crate::comment::PullAnswer;
 use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
 use crate::options::{ComparisonArgs, default_threshold, mark_known};
-use crate::status::CommandStatus;
-use crate::{operand, source, stored_session};
+use crate::{CommandStatus, comment, operand, source, stored_session};
 use anyhow::{Result, anyhow};
 use clap::{Args, FromArgMatches};
 use speedwell_adapters::plan::SessionPlan;

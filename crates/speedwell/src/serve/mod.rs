@@ -88,11 +88,8 @@ pub fn with_dashboard<T>(
     let Some(path) = path else { return work() };
     #[cfg(feature = "serve")]
     {
-        let dashboard = ready_server::DashboardThread::start(path)?;
-        match subject {
-            MeasuredSubject::Session => dashboard.announce_session(),
-            MeasuredSubject::Loads => dashboard.announce_loads(),
-        }
+        let records_session = subject == MeasuredSubject::Session;
+        let dashboard = ready_server::DashboardThread::start(path, records_session)?;
         let result = work()?;
         dashboard.wait_for_viewers();
         Ok(result)

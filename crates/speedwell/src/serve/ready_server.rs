@@ -8,8 +8,7 @@
 
 use crate::history::project::summarize_sessions;
 use crate::options::{DashboardArgs, DatabaseArgs, LogFormat};
-use crate::serve::forge;
-use crate::serve::lookups::LOOKUPS;
+use crate::serve::{forge, lookups};
 use crate::status::{self, CommandStatus};
 use anyhow::{Result, anyhow, bail, ensure};
 use speedwell_machine::process::{self, ProcessIdentity};
@@ -139,7 +138,7 @@ impl ReadyServer {
             has_key: listen_plan.is_local,
             has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
         };
-        let site = Arc::new(SiteState::new(&path, LOOKUPS, rules, &stopper)?);
+        let site = Arc::new(SiteState::new(&path, lookups::LOOKUPS, rules, &stopper)?);
         let options = ServerOptions {
             has_token: listen_plan.is_local || has_token(&path)?,
             stopper: stopper.clone(),
@@ -446,17 +445,16 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct DashboardThread {
     site: Arc<SiteState>,
     stopper: ServerStopper,
-    url: String,
-    path: PathBuf,
     thread: Option<JoinHandle<()>>,
 }
 
 impl DashboardThread {
-    /// Serves the store at a path to users of this machine.
+    /// Serves the store at a path to users of this machine. Announces the page of the session that
+    /// this process records or, if it records none, the page of running loads.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or no port is free.
-    pub fn start(path: &Path) -> Result<DashboardThread> {
+    pub fn start(path: &Path, records_session: bool) -> Result<DashboardThread> {
         let args = DashboardArgs {
             store: DatabaseArgs { db: Some(path.to_owned()) },
             ..DashboardArgs::default()
@@ -464,24 +462,18 @@ impl DashboardThread {
         let ready = ReadyServer::from_args(&args)?;
         ready.announce_url(false, "while measuring");
         let ReadyServer { server, site, stopper, url, path, .. } = ready;
+        if records_session {
+            let (site, stopper) = (site.clone(), stopper.clone());
+            std::thread::spawn(move || announce_session(&site, &path, &stopper, &url));
+        } else {
+            announce_page(&format!("{url}{}/live", site.first.name));
+        }
         let thread = std::thread::spawn(move || {
             if let Err(error) = server.run() {
                 status::print_warning(&format!("The dashboard stopped: {error}."));
             }
         });
-        Ok(DashboardThread { site, stopper, url, path, thread: Some(thread) })
-    }
-
-    /// Announces the page of running measurements, which shows loads.
-    pub fn announce_loads(&self) {
-        announce_page(&format!("{}{}/live", self.url, self.site.first.name));
-    }
-
-    /// Announces the page of the session that this process will record, once it is stored.
-    pub fn announce_session(&self) {
-        let (site, stopper) = (self.site.clone(), self.stopper.clone());
-        let (url, path) = (self.url.clone(), self.path.clone());
-        std::thread::spawn(move || announce_session(&site, &path, &stopper, &url));
+        Ok(DashboardThread { site, stopper, thread: Some(thread) })
     }
 
     /// Keeps serving until the user presses Enter or Ctrl-C, or until a minute has passed without a

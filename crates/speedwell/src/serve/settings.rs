@@ -6,8 +6,7 @@
 
 use crate::history::project::store_points;
 use crate::options::{DatabaseArgs, OutputArgs, parse};
-use crate::serve::forge;
-use crate::serve::lookups::parse_comparison;
+use crate::serve::{forge, lookups};
 use crate::status::{self, CommandStatus};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
@@ -340,7 +339,7 @@ fn set_forge(args: &SetArgs) -> Result<CommandStatus> {
         check: args.check.clone(),
         options: option_values.into_iter().filter_map(given).collect(),
     };
-    parse_comparison(&forge::options_of(&setting))?;
+    lookups::parse_comparison(&forge::options_of(&setting))?;
     let (mut project_store, mut first_store) = args.project.open_stores()?;
     project_store.set_forge(Some(&setting))?;
     record_action(&mut first_store, "forge set", &setting.repository)?;
