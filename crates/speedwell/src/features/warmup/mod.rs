@@ -9,9 +9,8 @@ use crate::options::{
     ComparisonArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs, VariantArgs,
     hide_unused, language, parse, read_snippets,
 };
-use crate::run as measuring;
-use crate::status::CommandStatus;
 use crate::stored_session::load_interrupted_plan;
+use crate::{CommandStatus, run as measuring};
 use anyhow::ensure;
 use clap::Args;
 use series::{SeriesLength, plan_series};
