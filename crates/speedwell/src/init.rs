@@ -169,8 +169,9 @@ fn find_targets(folder: &Path) -> Result<Vec<String>> {
 /// Options that make `compare` measure its targets.
 const MEASURING_OPTIONS: [&str; 3] = ["old", "variant", "by"];
 
-/// Returns the command line of `program` with the defaults of the project file after the command, and
-/// prints which defaults they are. Returns any other command line unchanged, also an invalid one.
+/// Returns the command line of `program` with the defaults of the project file after the command,
+/// and prints which defaults they are. Returns any other command line unchanged, also an invalid
+/// one.
 ///
 /// # Errors
 /// Fails if the file is invalid, or has an option that the command does not accept.

@@ -2,8 +2,8 @@
 //! words: settings, scripts, programs and revisions.
 //!
 //! Parsing does not read the locations. Start at [`parse_all`]. The module then builds the programs
-//! among the operands of a comparison if necessary ([`program_side`]). `operand_kind` decides what an
-//! argument of `compare` names, and `source` reads results and profiles.
+//! among the operands of a comparison if necessary ([`program_side`]). `operand_kind` decides what
+//! an argument of `compare` names, and `source` reads results and profiles.
 
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};

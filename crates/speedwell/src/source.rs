@@ -1,6 +1,6 @@
 //! Reads results: files, folders of files, `-` and stored sessions, for SOURCE operands
-//! ([`read_sources`]) and for commands that store files ([`read_file_or_folder`]). Reads the profiles
-//! among operands, which record where a program spends its time ([`read_profiles`]).
+//! ([`read_sources`]) and for commands that store files ([`read_file_or_folder`]). Reads the
+//! profiles among operands, which record where a program spends its time ([`read_profiles`]).
 //!
 //! This module combines the locations of an operand and rejects identical sources. It also gives
 //! common names to cases that are selected by different patterns. `operand` parses the arguments

@@ -2,8 +2,8 @@
 //! that works.
 //!
 //! Decides what to suggest from the words, the names of files and the programs in PATH; measures
-//! nothing. [`explain_refusal`] explains a command line that did not parse; [`check_targets`] and the
-//! other checks reject one that parsed but makes no sense. Options of other tools are in
+//! nothing. [`explain_refusal`] explains a command line that did not parse; [`check_targets`] and
+//! the other checks reject one that parsed but makes no sense. Options of other tools are in
 //! [`FOREIGN_OPTIONS`]; a [`Translator`] rewrites all of a command line at once, and the result is
 //! suggested only if it parses.
 
@@ -757,6 +757,7 @@ mod tests {
             assert_eq!(translate_timeit(&words).as_deref(), expected, "{line}");
         }
     }
+
     #[test]
     fn an_option_of_a_command_suggests_quotes() {
         for (words, option, expected) in [

@@ -1,8 +1,8 @@
-//! Implements the commands for what a server stores: `speedwell serve token` manages the tokens that
-//! grant permissions, `serve project` creates and lists projects, `forge` sets the repository whose
-//! pull requests get comments, `backup` writes all projects to one file, `restore` reads such a file
-//! back into a database file or into PostgreSQL, and `prune` deletes sessions that the retention
-//! rules no longer keep.
+//! Implements the commands for what a server stores: `speedwell serve token` manages the tokens
+//! that grant permissions, `serve project` creates and lists projects, `forge` sets the repository
+//! whose pull requests get comments, `backup` writes all projects to one file, `restore` reads such
+//! a file back into a database file or into PostgreSQL, and `prune` deletes sessions that the
+//! retention rules no longer keep.
 
 use crate::history::project::store_points;
 use crate::options::{DatabaseArgs, OutputArgs, parse};

@@ -1,7 +1,7 @@
 //! Implements `speedwell warmup`: finds out which processes become steady, when, and at what cost.
 //!
-//! `series.rs` plans the recordings, `analysis::warmup` decides when a series is steady, and `run.rs`
-//! reports the results. Start at [`run`].
+//! `series.rs` plans the recordings, `analysis::warmup` decides when a series is steady, and
+//! `run.rs` reports the results. Start at [`run`].
 
 pub mod series;
 

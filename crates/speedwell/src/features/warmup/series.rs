@@ -1,9 +1,9 @@
 //! Changes plans so that they record each run as a time series from its first iteration on, for
 //! `speedwell warmup` and for the option `--steady` ([`plan_series`]).
 //!
-//! First, every case is run once to find out how long an iteration takes; this run is discarded. The
-//! module then decides how many iterations make one point of a series, and how many points a process
-//! records. `analysis::warmup` decides when a series is steady.
+//! First, every case is run once to find out how long an iteration takes; this run is discarded.
+//! The module then decides how many iterations make one point of a series, and how many points a
+//! process records. `analysis::warmup` decides when a series is steady.
 
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
