@@ -1,5 +1,5 @@
 //! Parses SOURCE arguments: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::NAME]`. Recognizes single
-//! words: settings, scripts, programs and revisions.
+//! words (settings, scripts, programs, revisions), and quotes the words of a command line.
 //!
 //! Parsing does not read the locations. Start at [`parse_all`]. The module then builds the programs
 //! among the operands of a comparison if necessary ([`program_side`]). `operand_kind` decides what
