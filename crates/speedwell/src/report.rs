@@ -1,7 +1,7 @@
 //! `speedwell report`: shows stored or exported results as tables, studies, charts or data.
 
 use crate::gate::{CommandGate, every_metric};
-use crate::operand::SourceOperand;
+use crate::operand::{SourceOperand, option_name};
 use crate::options::{
     ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
     hide_unused,
@@ -9,7 +9,6 @@ use crate::options::{
 use crate::run::own_gate;
 use crate::source::ResultSource;
 use crate::stored_session::SessionSelection;
-use crate::suggest::option_name;
 use crate::{CommandStatus, operand, source, status, stored_session};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
