@@ -11,9 +11,9 @@ mod hardware;
 pub(crate) use hardware::{check_battery, throttle_count};
 
 use crate::environment::activity::{self, PressureResource};
+use crate::environment::file_tree::{FileTree, find_field};
 use crate::environment::programs::{find_executable, program_version};
 use crate::environment::system::{self, AslrState, aslr_state};
-use crate::environment::{FileTree, find_field};
 use rustix::fs::statvfs;
 use speedwell_model::median;
 use std::ffi::OsStr;
@@ -435,7 +435,7 @@ fn judge_noise(durations_ns: &[f64]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::fake::{FakeMachine, machine};
+    use crate::environment::file_tree::fake::{self, FakeMachine, machine};
     use std::collections::HashSet;
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
@@ -504,7 +504,7 @@ mod tests {
         let found = check_performance_counters(&machine).unwrap().found;
         assert_eq!(found, "allowed; the processor's own counters are missing");
         assert_eq!(
-            check_performance_counters(&crate::environment::fake::machine(&[])).unwrap().state,
+            check_performance_counters(&fake::machine(&[])).unwrap().state,
             CheckState::Unknown
         );
     }
