@@ -1,7 +1,7 @@
 //! Checks clocks and timers, as well as power and heat. Servers and virtual machines usually do not
 //! report power and heat.
 
-use super::{Check, CheckState, Finding, finding, judge_figure};
+use super::finding::{Check, CheckState, Finding, finding, judge_figure};
 use crate::environment::file_tree::FileTree;
 use crate::environment::system::{self, CLOCK_FOLDER, clock_source, is_processor};
 use rustix::time::{ClockId, clock_getres};
