@@ -10,7 +10,7 @@
 //! dependencies ([`DescriptionInputs`]), and all of them are compared before a cached description
 //! is used. A description with untraceable dependencies is not cached. Start at [`ask_cached`].
 
-use crate::run_outcome::{HarnessFailure, converse};
+use crate::failure::{HarnessFailure, converse};
 use serde::{Deserialize, Serialize};
 use speedwell_machine::process::{
     ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder,

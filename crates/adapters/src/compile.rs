@@ -1,5 +1,4 @@
-//! Compiles a C or C++ file once for each combination of content, compiler and flags, and describes
-//! the built programs of other frameworks ([`BuiltProgram`]).
+//! Compiles a C or C++ file once for each combination of content, compiler and flags.
 //!
 //! The name of a program in the cache folder depends on all inputs, so a compilation never replaces
 //! a program that is being measured. Each compilation also writes a list of the headers that it
@@ -10,13 +9,10 @@
 use crate::cache::{
     self, cache_folder, hash_name, hash_value, locate_program, mark_used, sorted_entries,
 };
-use crate::run_outcome::HarnessFailure;
-use crate::suites::command::PlaceholderValues;
-use speedwell_config::adapter::SuiteAdapter;
+use crate::failure::HarnessFailure;
 use speedwell_machine::process::{
     ProcessEnd, ProcessOutcome, ProcessSpec, begin_activity, run_child,
 };
-use speedwell_model::Variant;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
@@ -378,49 +374,16 @@ pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, Har
     Ok(output)
 }
 
-/// A built program of a framework.
-#[derive(Debug, Clone)]
-pub struct BuiltProgram {
-    /// Path in the cache folder.
-    pub program: PathBuf,
-    /// Adapter with which the program is listed and executed.
-    pub adapter: Arc<SuiteAdapter>,
-    /// Name of the bench target, if cargo built the program.
-    pub target: Option<String>,
-    /// Folder in which the language's tool would start the program.
-    pub folder: PathBuf,
+/// Returns the program `name` in the folder of `program`, or just the name if it is not there.
+pub fn adjacent_program(program: &Path, name: &str) -> PathBuf {
+    let adjacent = resolve_links(program).with_file_name(name);
+    if adjacent.is_file() { adjacent } else { PathBuf::from(name) }
 }
 
-impl BuiltProgram {
-    /// Returns the values for the placeholders in the adapter's commands. `source` is the benchmark
-    /// file or folder.
-    pub fn placeholder_values(&self, source: &Path, variant: &Variant) -> PlaceholderValues {
-        let folder = if source.is_dir() { Some(source) } else { source.parent() };
-        PlaceholderValues::default()
-            .path("program", &self.program)
-            .path("file", source)
-            .path("folder", folder.unwrap_or(Path::new("/")))
-            // Listing writes no results. A replay by hand may write results to this folder.
-            .text("scratch", "/tmp/speedwell-results")
-            .words("arguments", variant.arguments.clone())
-    }
-
-    /// Builds the process of a command.
-    pub fn build_process(
-        &self,
-        command: &[String],
-        filling: &PlaceholderValues,
-        variant: &Variant,
-    ) -> ProcessSpec {
-        let mut words = filling.fill(command).into_iter();
-        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
-        let declared = self.adapter.keys.environment.iter();
-        spec.environment =
-            declared.map(|(name, value)| (name.clone(), filling.fill_text(value))).collect();
-        spec.environment.extend(variant.environment.iter().cloned());
-        spec.directory = Some(self.folder.clone());
-        spec
-    }
+/// Locates a program and follows links to it.
+pub fn resolve_links(program: &Path) -> PathBuf {
+    let location = locate_program(program);
+    fs::canonicalize(&location).unwrap_or(location)
 }
 
 #[cfg(test)]

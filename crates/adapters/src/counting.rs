@@ -5,8 +5,8 @@
 //! (`crates/adapters/languages/c/requests.h`). This module sets every environment variable of a
 //! counted process, so that all runs have the same environment.
 
+use crate::failure::{HarnessFailure, converse};
 use crate::job::{RunContext, SourceKind};
-use crate::run_outcome::{HarnessFailure, converse};
 use crate::wire::EventLog;
 use crate::{RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program};

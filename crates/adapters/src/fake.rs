@@ -31,8 +31,7 @@ use super::job::{
     RunContext, permits_value,
 };
 use super::reported_values::{ReportedRate, observe_rate};
-use super::run_outcome::{DescribeResult, HarnessFailure};
-use super::{LanguageHarness, RunOutcome, RunResult};
+use super::{DescribeResult, HarnessFailure, LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
 use speedwell_model::{

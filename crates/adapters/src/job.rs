@@ -2,10 +2,9 @@
 //! cases) and for performing a case. The inputs are plain data, which a plan stores so that its
 //! session can be resumed.
 
-use crate::discover::BenchmarkPart;
-use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
-use crate::{RunOutcome, harness_for};
+use crate::part::BenchmarkPart;
+use crate::shared_services::SharedServicePool;
 use anyhow::{Context, bail};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -629,24 +628,6 @@ impl RunContext<'_> {
     /// Time limit of the run.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.sampling.timeout_ms)
-    }
-
-    /// Executes the job in a fresh process, with the files of the variant.
-    pub fn perform(&self) -> RunOutcome {
-        self.with_own_files(|context| {
-            let performed = harness_for(context.job.source.kind).perform_job(context);
-            performed.unwrap_or_else(|failure| RunOutcome::from_failure(failure, context))
-        })
-    }
-
-    /// Builds in advance what [`RunContext::perform`] needs, from the files of the variant.
-    pub fn prepare(&self) {
-        self.with_own_files(|context| harness_for(context.job.source.kind).prepare_job(context));
-    }
-
-    fn with_own_files<T>(&self, act: impl FnOnce(&RunContext<'_>) -> T) -> T {
-        let job = self.job.under(self.variant);
-        act(&RunContext { job: &job, ..self.clone() })
     }
 }
 

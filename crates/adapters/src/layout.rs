@@ -8,10 +8,9 @@
 
 use crate::cache::{self, cache_folder, entries_by_age, hash_name, locate_program};
 use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, run_compiler};
-use crate::plan::PlanSlot;
-use crate::run_outcome::HarnessFailure;
+use crate::failure::HarnessFailure;
 use speedwell_machine::process::{ProcessSpec, shell_line};
-use speedwell_model::{SessionDesign, StepFailure, seed_of_step};
+use speedwell_model::{StepFailure, seed_of_step};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,11 +24,6 @@ const MAX_TOTAL_BYTES: u64 = 2 << 30;
 /// Age at which the folder of a process that seems to have ended is removed. The process may still
 /// run in a container, where it is not visible from outside.
 const MAX_ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
-
-/// Maximum number of bytes that the additional environment variable adds above a process's stack.
-const MAX_PAD_BYTES: u64 = 4096;
-/// Maximum number of bytes that the longer program path adds above a process's stack.
-const MAX_PATH_BYTES: u64 = 255;
 
 /// Largest gap between object files, in units of [`GAP_UNIT_BYTES`].
 const MAX_GAP_UNITS: u64 = 256;
@@ -59,27 +53,6 @@ pub struct LinkedBuild {
 }
 
 impl RunLayout {
-    /// Derives the layout of a slot (planned run) from the session's seed, without further random
-    /// choices.
-    pub(crate) fn new(design: &SessionDesign, slot: &PlanSlot) -> RunLayout {
-        let SessionDesign { layout, seed, .. } = *design;
-        let build_of = |number: u32| {
-            let variant_seed = seed ^ seed_of_step(!seed, slot.variant as u32);
-            // Linkers interpret 0 as random, or as no shuffling.
-            LinkedBuild { number, seed: seed_of_step(variant_seed, number).max(1) as u32 }
-        };
-        let draw = |salt: u64, max: u64| {
-            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot.index);
-            (1 + step % max) as u32
-        };
-        RunLayout {
-            build: slot.build.map(build_of),
-            align: layout.align,
-            pad_bytes: layout.env.then(|| draw(1, MAX_PAD_BYTES)),
-            path_bytes: layout.stack.then(|| draw(2, MAX_PATH_BYTES)),
-        }
-    }
-
     /// Returns the process of `spec` with a shifted stack.
     pub(crate) fn apply_to(&self, spec: &ProcessSpec) -> ProcessSpec {
         let mut shifted = spec.clone();

@@ -7,9 +7,9 @@
 
 mod shard;
 
-pub use shard::{PlanShard, RelocationMap, ShardOfPlan};
+pub use shard::RelocationMap;
 
-use crate::layout::RunLayout;
+use crate::layout::{LinkedBuild, RunLayout};
 use crate::{BenchmarkJob, RunContext, SourceKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -21,6 +21,11 @@ use speedwell_model::{
 };
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
+
+/// Maximum number of bytes that the additional environment variable adds above a process's stack.
+const MAX_PAD_BYTES: u64 = 4096;
+/// Maximum number of bytes that the longer program path adds above a process's stack.
+const MAX_PATH_BYTES: u64 = 255;
 
 /// Draws the random order of the runs inside blocks.
 #[derive(Debug)]
@@ -90,6 +95,28 @@ fn default_strata() -> u32 {
 
 fn is_default_strata(number: &u32) -> bool {
     *number == 1
+}
+
+/// Shard for one machine: some cases with all their blocks and variants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanShard {
+    /// Indexes of the cases in [`SessionPlan::jobs`], ascending.
+    pub jobs: Vec<u32>,
+    /// Stratum to which the shard belongs. A stratum is one execution of the whole plan, by one
+    /// machine or several, with its own slot numbers, block numbers and random order.
+    #[serde(default)]
+    pub stratum: u32,
+}
+
+/// Relation of a shard to the whole plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardOfPlan {
+    /// The shard.
+    pub shard: PlanShard,
+    /// Number of cases of the whole plan.
+    pub cases: u32,
+    /// Number of strata of the whole plan.
+    pub strata: u32,
 }
 
 /// One run to be executed.
@@ -186,9 +213,25 @@ impl SessionPlan {
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
     }
 
-    /// Memory layout of a slot's program.
+    /// Derives the memory layout of a slot's program from the session's seed, without further
+    /// random choices.
     pub fn run_layout(&self, slot: &PlanSlot) -> RunLayout {
-        RunLayout::new(&self.design, slot)
+        let SessionDesign { layout, seed, .. } = self.design;
+        let build_of = |number: u32| {
+            let variant_seed = seed ^ seed_of_step(!seed, slot.variant as u32);
+            // Linkers interpret 0 as random, or as no shuffling.
+            LinkedBuild { number, seed: seed_of_step(variant_seed, number).max(1) as u32 }
+        };
+        let draw = |salt: u64, max: u64| {
+            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot.index);
+            (1 + step % max) as u32
+        };
+        RunLayout {
+            build: slot.build.map(build_of),
+            align: layout.align,
+            pad_bytes: layout.env.then(|| draw(1, MAX_PAD_BYTES)),
+            path_bytes: layout.stack.then(|| draw(2, MAX_PATH_BYTES)),
+        }
     }
 
     /// Returns all slots in execution order: round by round, with one block of every case in each

@@ -6,8 +6,8 @@
 //! are two sets of cases from one session, their runs took turns in its blocks. Other modules
 //! decide the verdicts. Start at [`compare_sources`].
 
-use crate::comparison::{SourceSide, add_counts, add_to_findings, compare_matched, match_cases};
-use crate::grid::RunGrid;
+use crate::comparison::{add_counts, add_to_findings, compare_matched, match_cases};
+use crate::grid::{RunGrid, SourceSide};
 use crate::points::{environment_facts, fact_differences};
 use crate::policy::JudgingPolicy;
 use crate::session::{SessionTally, report_unknown_metrics, requested_metrics};

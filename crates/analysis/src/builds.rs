@@ -4,11 +4,11 @@
 //! Runs of one build share its memory layout, so together they give one value. Other modules decide
 //! how that value is tested. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].
 
-use crate::AnalysisFindings;
 use crate::grid::{CaseRuns, RunGrid, finite_values};
+use crate::{AnalysisFindings, LayoutSpread};
 use speedwell_model::{Metric, Run, RunValue, Session, SessionDesign, StoppingDesign, Verdict};
 use speedwell_stats::describe::{mean, median};
-use speedwell_stats::variance::{VarianceComponents, variance_components};
+use speedwell_stats::variance::variance_components;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The unit that is treated as one independent observation in a comparison.
@@ -145,22 +145,6 @@ pub(super) fn independent_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     }
     let logarithms = builds.values().flatten().all(|run| run.value > 0.0);
     build_values(builds, logarithms, 1)
-}
-
-/// How much the values of one case differ between builds of one source, and between runs of one
-/// build.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LayoutSpread {
-    /// Case id.
-    pub case: String,
-    /// Metric name.
-    pub metric: String,
-    /// Standard deviations of logarithms between builds and between runs of a build. A build is
-    /// compared only with builds of its own variant.
-    pub components: VarianceComponents,
-    /// Ratio of the largest to the smallest median of a build, for the variant with the largest
-    /// ratio.
-    pub range: f64,
 }
 
 impl LayoutSpread {

@@ -14,8 +14,7 @@ use crate::policy::{
 use crate::sequential::{DataEnd, SequentialOutcome};
 use crate::summary::estimate_with_interval;
 use crate::warnings::format_count;
-use crate::withheld::WithheldReason;
-use crate::{CaseComparison, NoVerdict, StatisticalMethod, TestingCorrection};
+use crate::{CaseComparison, NoVerdict, StatisticalMethod, TestingCorrection, WithheldReason};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{Case, IntervalEstimate, RunValue, Verdict};

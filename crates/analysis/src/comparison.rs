@@ -17,9 +17,8 @@ use crate::case_row::{
 };
 use crate::evidence::ShiftDirection;
 use crate::exact::ExactCounts;
-use crate::grid::{DisturbanceExposure, RunGrid, finite_values};
+use crate::grid::{DisturbanceExposure, RunGrid, SourceSide, finite_values};
 use crate::locations::fill_locations;
-use crate::machines::{self, MachineEffect};
 use crate::paired::{
     ComparedData, PairedRuns, RunMatching, is_noise_autocorrelated, is_one_after_the_other,
 };
@@ -34,10 +33,9 @@ use crate::session::{
 use crate::summary::{finite_or_none, summarize_grid};
 use crate::validity::{self, PartChecker};
 use crate::warnings::{self, format_count};
-use crate::withheld::WithheldReason;
 use crate::{
     AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, CaseSummary,
-    SideSummary, TestingCorrection, evidence, exact,
+    MachineEffect, SideSummary, TestingCorrection, WithheldReason, evidence, exact, machines,
 };
 use speedwell_model::{
     Case, Metric, MetricDirection, Run, RunOrder, RunValue, Session, SessionState, Verdict,
@@ -46,7 +44,7 @@ use speedwell_stats::describe::{coefficient_of_variation, mean, median};
 use speedwell_stats::effect::cliffs_delta;
 use speedwell_stats::sequential::survives_correction;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -283,37 +281,6 @@ fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
                 }
             }
         }
-    }
-}
-
-/// One side of a comparison: a variant's runs by case.
-#[derive(Clone, Copy)]
-pub(super) struct SourceSide<'a, 's> {
-    /// Name in tables.
-    pub name: &'a str,
-    /// The side's session.
-    pub session: &'a Session,
-    /// Runs of the session, or of a part of it.
-    pub grid: &'a RunGrid<'s>,
-    /// Index of the side's variant in the grid.
-    pub variant: usize,
-}
-
-impl<'a> SourceSide<'a, '_> {
-    /// Name of the side's variant in its session.
-    pub fn variant_name(&self) -> &'a str {
-        &self.grid.variants[self.variant]
-    }
-
-    /// Files that runs wrongly loaded from the user's checkout, by benchmark.
-    fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
-        let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
-        for case in &self.grid.cases {
-            for file in case.by_variant[self.variant].iter().flat_map(|run| run.stray_files()) {
-                files.entry(&case.case.benchmark).or_default().insert(file);
-            }
-        }
-        files
     }
 }
 

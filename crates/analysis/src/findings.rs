@@ -1,16 +1,14 @@
 //! Defines the results of the analysis as plain figures. Reports turn these into documents; nothing
 //! here is formatted.
 
-use crate::builds::LayoutSpread;
 use crate::grid::DisturbanceExposure;
-use crate::machines::AcrossMachines;
 use crate::validity::ValidityFinding;
-use crate::withheld::WithheldReason;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{
     Case, IntervalEstimate, Metric, MetricDirection, NoiseCalibration, ParameterValue, RejectRule,
     RunOrder, RunValue, StepFailure, Verdict,
 };
+use speedwell_stats::variance::VarianceComponents;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -81,6 +79,22 @@ pub struct CaseSummary {
     pub outliers: Vec<usize>,
     /// Notes, as whole sentences.
     pub notes: Vec<String>,
+}
+
+/// How much the values of one case differ between builds of one source, and between runs of one
+/// build.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayoutSpread {
+    /// Case id.
+    pub case: String,
+    /// Metric name.
+    pub metric: String,
+    /// Standard deviations of logarithms between builds and between runs of a build. A build is
+    /// compared only with builds of its own variant.
+    pub components: VarianceComponents,
+    /// Ratio of the largest to the smallest median of a build, for the variant with the largest
+    /// ratio.
+    pub range: f64,
 }
 
 /// How the p value and the interval were obtained.
@@ -180,6 +194,24 @@ pub enum NoVerdict {
     NoTest,
     /// Values of this kind must not be compared under these conditions.
     NotComparable,
+}
+
+/// Why an answer is withheld.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WithheldReason {
+    /// The benchmark differs between the sides.
+    BenchmarkChanged,
+    /// A side loaded these project files from the user's checkout.
+    LoadsCheckout {
+        /// Whether both sides loaded files from the checkout, not only one.
+        is_both: bool,
+        /// The files, relative to the checkout's root.
+        files: Vec<String>,
+    },
+    /// The stored session with this number is still being measured. Between the planned interim
+    /// analyses, verdicts would be wrong more often than the stated error rate allows.
+    HasNotEnded(i64),
 }
 
 /// One side of a row.
@@ -283,6 +315,64 @@ impl CaseComparison {
             }),
             MetricDirection::Unknown => None,
         }
+    }
+}
+
+/// Results for a case by machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcrossMachines {
+    /// One entry per machine that measured the case, in session order.
+    pub machines: Vec<MachineEffect>,
+    /// Verdict on these machines from all blocks together. Gates use this verdict.
+    pub on_these: Verdict,
+    /// p value of the hypothesis that the change is the same on all machines. `None` if fewer than
+    /// two machines have enough blocks, or if values vary only on some machines.
+    pub p_equal: Option<f64>,
+    /// Whether the verdict was withdrawn because it depends on the machine.
+    pub depends: bool,
+    /// Expected change on other machines, for each class with enough measured machines.
+    pub populations: Vec<MachinePopulation>,
+}
+
+/// Change on a single machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineEffect {
+    /// Name of the machine in the fleet.
+    pub name: String,
+    /// Machine class.
+    pub class: String,
+    /// Number of complete blocks.
+    pub blocks: usize,
+    /// Change with its interval, from the machine's own runs; `None` if there are too few runs.
+    pub change: Option<IntervalEstimate>,
+    /// Log ratio of each complete block.
+    pub(super) effects: Vec<f64>,
+}
+
+/// Change on machines of one class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachinePopulation {
+    /// Machine class.
+    pub class: String,
+    /// Number of measured machines of the class.
+    pub machines: usize,
+    /// Expected change on a machine of this class, with Student's interval of the mean over
+    /// machines.
+    pub change: IntervalEstimate,
+    /// Number of additional machines that would halve the interval.
+    pub to_halve: usize,
+}
+
+impl AcrossMachines {
+    /// The machines with the lowest and the highest change.
+    pub fn extreme_machines(&self) -> Option<[&MachineEffect; 2]> {
+        let value = |machine: &&MachineEffect| machine.change.map(|change| change.value);
+        let measured = || self.machines.iter().filter(|machine| value(machine).is_some());
+        let order = |a: &&MachineEffect, b: &&MachineEffect| {
+            let [a, b] = [a, b].map(|machine| value(machine).unwrap_or_default());
+            a.total_cmp(&b)
+        };
+        Some([measured().min_by(order)?, measured().max_by(order)?])
     }
 }
 

@@ -1,7 +1,8 @@
 //! Arranges the runs of a session: by case and variant, or by snippet and number of workers.
 //!
 //! Decides the order of cases (first appearance) and of variants (session order), and treats a run
-//! without a finite value as lost. Start at [`RunGrid`] and [`snippet_groups`].
+//! without a finite value as lost. A side of a comparison is a variant of a grid ([`SourceSide`]).
+//! Start at [`RunGrid`] and [`snippet_groups`].
 //!
 //! Also counts the runs of each side that were disturbed according to kernel figures. If rules
 //! reject disturbed runs, selects the runs to analyze. A run is never rejected by its value, only
@@ -89,6 +90,26 @@ impl<'s> RunGrid<'s> {
     /// Index of a variant by name.
     pub fn variant_index(&self, name: &str) -> Option<usize> {
         self.variants.iter().position(|variant| **variant == *name)
+    }
+}
+
+/// One side of a comparison: a variant's runs by case.
+#[derive(Clone, Copy)]
+pub(super) struct SourceSide<'a, 's> {
+    /// Name in tables.
+    pub name: &'a str,
+    /// The side's session.
+    pub session: &'a Session,
+    /// Runs of the session, or of a part of it.
+    pub grid: &'a RunGrid<'s>,
+    /// Index of the side's variant in the grid.
+    pub variant: usize,
+}
+
+impl<'a> SourceSide<'a, '_> {
+    /// Name of the side's variant in its session.
+    pub fn variant_name(&self) -> &'a str {
+        &self.grid.variants[self.variant]
     }
 }
 

@@ -25,6 +25,7 @@ pub mod load;
 mod locations;
 mod machines;
 mod paired;
+mod pairs_hint;
 mod points;
 mod policy;
 pub mod profile;
@@ -45,13 +46,13 @@ mod withheld;
 mod tests;
 
 pub use between_sessions::compare_sources;
-pub use builds::{KnownSpread, LayoutSpread, layout_spreads, note_layout_effects};
+pub use builds::{KnownSpread, layout_spreads, note_layout_effects};
 pub use calibration::{calibrate_session, compare_spreads};
 pub use comparison::{analyze_in_parts, analyze_session};
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use grid::DisturbanceExposure;
-pub use machines::{AcrossMachines, MachineEffect, MachinePopulation};
+pub use pairs_hint::pairs_hint;
 pub use points::{
     EnvironmentFacts, FactChange, FactDifference, GrownNoise, PointCollector, activity_by_session,
     activity_shifts, fact_changes, fact_differences, grown_noise, identify_machine, session_points,
@@ -61,5 +62,4 @@ pub use sequential::StopRule;
 pub use session::{UnknownMetric, can_be_divided, check_metrics};
 pub use study::{MAX_AGGREGATED_SHARE, is_skewed, study_parameter, warn_smallest_p};
 pub use summary::{BlockEstimate, SeriesProgress, finite_or_none, series_progress};
-pub use warnings::{pairs_hint, warn_uncalibrated};
-pub use withheld::WithheldReason;
+pub use warnings::warn_uncalibrated;

@@ -6,11 +6,10 @@
 //! classes are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.
 
-use crate::comparison::SourceSide;
-use crate::grid::{CaseRuns, distinct_items, value_range};
+use crate::grid::{CaseRuns, SourceSide, distinct_items, value_range};
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
-use crate::{CandidateComparison, evidence};
+use crate::{AcrossMachines, CandidateComparison, MachineEffect, MachinePopulation, evidence};
 use speedwell_model::{IntervalEstimate, Run, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::interval::{Interval, mean_t, values_to_halve};
@@ -29,64 +28,6 @@ const EQUALITY_LEVEL: f64 = 0.05;
 /// Block effects that differ by less than this are treated as equal: such a difference comes from
 /// rounding of logarithms.
 const ROUNDING: f64 = 1e-9;
-
-/// Results for a case by machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AcrossMachines {
-    /// One entry per machine that measured the case, in session order.
-    pub machines: Vec<MachineEffect>,
-    /// Verdict on these machines from all blocks together. Gates use this verdict.
-    pub on_these: Verdict,
-    /// p value of the hypothesis that the change is the same on all machines. `None` if fewer than
-    /// two machines have enough blocks, or if values vary only on some machines.
-    pub p_equal: Option<f64>,
-    /// Whether the verdict was withdrawn because it depends on the machine.
-    pub depends: bool,
-    /// Expected change on other machines, for each class with enough measured machines.
-    pub populations: Vec<MachinePopulation>,
-}
-
-/// Change on a single machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MachineEffect {
-    /// Name of the machine in the fleet.
-    pub name: String,
-    /// Machine class.
-    pub class: String,
-    /// Number of complete blocks.
-    pub blocks: usize,
-    /// Change with its interval, from the machine's own runs; `None` if there are too few runs.
-    pub change: Option<IntervalEstimate>,
-    /// Log ratio of each complete block.
-    pub(super) effects: Vec<f64>,
-}
-
-/// Change on machines of one class.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MachinePopulation {
-    /// Machine class.
-    pub class: String,
-    /// Number of measured machines of the class.
-    pub machines: usize,
-    /// Expected change on a machine of this class, with Student's interval of the mean over
-    /// machines.
-    pub change: IntervalEstimate,
-    /// Number of additional machines that would halve the interval.
-    pub to_halve: usize,
-}
-
-impl AcrossMachines {
-    /// The machines with the lowest and the highest change.
-    pub fn extreme_machines(&self) -> Option<[&MachineEffect; 2]> {
-        let value = |machine: &&MachineEffect| machine.change.map(|change| change.value);
-        let measured = || self.machines.iter().filter(|machine| value(machine).is_some());
-        let order = |a: &&MachineEffect, b: &&MachineEffect| {
-            let [a, b] = [a, b].map(|machine| value(machine).unwrap_or_default());
-            a.total_cmp(&b)
-        };
-        Some([measured().min_by(order)?, measured().max_by(order)?])
-    }
-}
 
 /// Computes, for each case in `ids`, the change on each machine that measured the session.
 pub(super) fn effects_of_cases<'c>(

@@ -2,10 +2,9 @@
 //! analyzed one by one ([`can_be_divided`]). Counts the runs of a session, and warns about problems
 //! of the whole session ([`SessionTally`]). Judges nothing.
 
-use crate::builds::LayoutSpread;
 use crate::grid::{SnippetGroup, is_folded, is_snippet, snippet_groups, variant_index};
 use crate::warnings::{format_count, quote_list};
-use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, validity};
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, LayoutSpread, validity};
 use speedwell_model::{
     Case, Environment, Metric, Run, Session, SessionPurpose, SessionState, SessionStep, Snippet,
     StepFailure, nearest_name,

@@ -7,35 +7,27 @@
 //! Only the store knows whether a session is still running. If it is running, the caller withholds
 //! all answers with [`AnalysisFindings::withhold`].
 
-use crate::comparison::SourceSide;
-use crate::{AnalysisFindings, AnalysisSettings};
-use serde::{Deserialize, Serialize};
+use crate::grid::SourceSide;
+use crate::{AnalysisFindings, AnalysisSettings, WithheldReason};
 use speedwell_model::{Variant, Verdict};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-
-/// Why an answer is withheld.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WithheldReason {
-    /// The benchmark differs between the sides.
-    BenchmarkChanged,
-    /// A side loaded these project files from the user's checkout.
-    LoadsCheckout {
-        /// Whether both sides loaded files from the checkout, not only one.
-        is_both: bool,
-        /// The files, relative to the checkout's root.
-        files: Vec<String>,
-    },
-    /// The stored session with this number is still being measured. Between the planned interim
-    /// analyses, verdicts would be wrong more often than the stated error rate allows.
-    HasNotEnded(i64),
-}
 
 impl<'a> SourceSide<'a, '_> {
     fn known_variant(&self) -> Option<&'a Variant> {
         let mut variants = self.session.variants.iter();
         variants.find(|variant| variant.name == self.variant_name())
+    }
+
+    /// Files that runs wrongly loaded from the user's checkout, by benchmark.
+    pub fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
+        let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+        for case in &self.grid.cases {
+            for file in case.by_variant[self.variant].iter().flat_map(|run| run.stray_files()) {
+                files.entry(&case.case.benchmark).or_default().insert(file);
+            }
+        }
+        files
     }
 
     /// The files that this side has loaded from the checkout. Files loaded when its benchmarks were

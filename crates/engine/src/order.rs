@@ -19,8 +19,7 @@
 //! about fifty times slower while its instructions are counted. Start at [`prepare_counting`].
 
 use crate::execution::{join_thread, perform_slot, run_context};
-use crate::rehearsal::{announce_trial, rehearse_job, trial_slot};
-use crate::session::LOOKS_AT_PAIRS;
+use crate::trial::{announce_trial, rehearse_job, trial_slot};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::{
@@ -37,6 +36,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+
+/// Numbers of pairs after which the sequential test evaluates the results (its looks). Eight pairs
+/// are too few: the smallest p-value that they can give, 2/2^8, is above the limit of the first
+/// look.
+pub(crate) const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Maximum number of runs of a case and variant.
 const MAX_TRIALS: usize = 3;

@@ -7,24 +7,23 @@
 //! once under every variant. No result is kept. If the order of runs is still open, `order.rs` runs
 //! every case instead.
 
-use crate::execution::{map_concurrently, perform_slot, prefer_processor_time, run_context};
+use crate::execution::map_concurrently;
+use crate::trial::{announce_trial, rehearse_job};
 use crate::{EventListener, PreparedPlan, SessionRequest, emit_warning, order, shared_emitter};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
-use speedwell_adapters::plan::{PlanSlot, SessionPlan};
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::snippet::{self, sh};
 use speedwell_adapters::{self as adapters, BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisSettings, check_metrics};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::Experiment;
 use speedwell_machine::environment;
-use speedwell_machine::process::{
-    ActivityGuard, begin_activity, check_interrupted, resolve_program,
-};
+use speedwell_machine::process::{check_interrupted, resolve_program};
 use speedwell_model::experiment::BenchmarkGroup;
 use speedwell_model::{
-    Case, ComparedClock, FailureCause, LayoutVariation, RunOrder, SampleDivision, SampleLength,
-    SessionEvent, SessionPurpose, SnippetLanguage, StepFailure, Variant, quote,
+    Case, FailureCause, LayoutVariation, RunOrder, SessionEvent, SessionPurpose, SnippetLanguage,
+    StepFailure, Variant, quote,
 };
 use std::path::Path;
 use std::thread;
@@ -52,10 +51,6 @@ const COMMAND_METRICS: [&str; 10] = [
 
 /// Exit statuses of a shell for a program that cannot be executed or found (POSIX, 2.8.2).
 const NOT_EXECUTED: [i32; 2] = [126, 127];
-
-/// Smallest measurement for a harness that divides runs into samples.
-const SHORTEST: SampleDivision =
-    SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
 
 /// Checks a plan before anything is built or sent to other machines, and prepares to count
 /// instructions if the plan requests that. The checks do not depend on where the plan is measured.
@@ -136,7 +131,8 @@ pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> R
     let emit = shared_emitter(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let result = adapters::build_if_package(&job.source, variant, &emit);
+            let program = adapters::resolve_program_for(&job.source, variant);
+            let result = adapters::build_if_package(&job.source, &program, variant, &emit);
             // Check for an interrupt by the user first, because an interrupt also makes the build
             // fail.
             check_interrupted()?;
@@ -466,41 +462,6 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
         return Ok(());
     }
     check_metrics(settings, reported.iter().map(String::as_str)).context("in --metric")
-}
-
-/// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
-/// harness can. Returns the metrics in the order in which the run reported them, and why the run
-/// failed, if it did.
-pub(crate) fn rehearse_job(
-    plan: &SessionPlan,
-    job: usize,
-    variant: usize,
-) -> (Vec<String>, Option<StepFailure>) {
-    let slot = trial_slot(job, variant);
-    let mut context = run_context(plan, &slot, plan.pin.as_ref());
-    (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
-    context.is_rehearsal = true;
-    let attempt = perform_slot(plan, &slot, &context);
-    let mut names = Vec::new();
-    for mut result in attempt.observations {
-        if plan.sampling.clock == ComparedClock::Cpu {
-            // Ignore the error if a job reports no processor time: its measured runs will fail and
-            // report that.
-            let _ = prefer_processor_time(&mut result, plan.design.order);
-        }
-        names.extend(result.metrics.into_iter().map(|metric| metric.name));
-    }
-    (names, attempt.failure)
-}
-
-/// Announces on the status line how many of the discarded runs are done.
-pub(crate) fn announce_trial(done: usize, most: usize) -> ActivityGuard {
-    begin_activity(format!("trying each case and variant once: {done} of up to {most}"))
-}
-
-/// Returns the slot of a discarded run.
-pub(crate) fn trial_slot(job: usize, variant: usize) -> PlanSlot {
-    PlanSlot { job, variant, ..PlanSlot::default() }
 }
 
 /// Checks requested metrics against the metrics declared in definition files.

@@ -7,6 +7,7 @@ use crate::execution::{SessionEnd, StoppingRule};
 use crate::experiment::{
     apply_file_plan, build_variants, check_requirements, divide_values, shared_processors_warning,
 };
+use crate::order::LOOKS_AT_PAIRS;
 use crate::{
     EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest,
     VariantRequest, measured_code, order, revisions, shared_emitter,
@@ -37,11 +38,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
-
-/// Numbers of pairs after which the sequential test evaluates the results (its looks). Eight pairs
-/// are too few: the smallest p-value that they can give, 2/2^8, is above the limit of the first
-/// look.
-pub(crate) const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Runs per side if instruction counts differ from run to run. Otherwise, two runs are enough.
 const RUNS_THAT_DIFFER: u32 = 8;

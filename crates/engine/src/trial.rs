@@ -1,17 +1,24 @@
-//! Runs every case once, possibly several cases at a time, to see only whether each of them works.
-//! Start at [`try_cases`].
+//! Runs cases only to see whether they work: all cases once, possibly several at a time
+//! ([`try_cases`]), or one case as briefly as possible ([`rehearse_job`]).
 
-use crate::execution::SessionEnd;
+use crate::execution::{SessionEnd, perform_slot, prefer_processor_time, run_context};
 use crate::{EventListener, PreparedPlan};
 use anyhow::Result;
-use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::{RunContext, RunOutcome};
-use speedwell_machine::process::is_interrupt_requested;
-use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
+use speedwell_machine::process::{ActivityGuard, begin_activity, is_interrupt_requested};
+use speedwell_model::{
+    ComparedClock, FailureCause, Run, SampleDivision, SampleLength, SessionEvent, SessionObserver,
+    StepFailure,
+};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+
+/// Smallest measurement for a harness that divides runs into samples.
+const SHORTEST: SampleDivision =
+    SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
 
 /// Result of a trial.
 #[derive(Debug)]
@@ -224,4 +231,39 @@ fn emit_trial_event(
     }
     emit(&SessionEvent::SlotsDone(&[slot as u32]))?;
     Ok(attempt.failure.is_some_and(|failure| !failure.cause.is_skip()))
+}
+
+/// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
+/// harness can. Returns the metrics in the order in which the run reported them, and why the run
+/// failed, if it did.
+pub(crate) fn rehearse_job(
+    plan: &SessionPlan,
+    job: usize,
+    variant: usize,
+) -> (Vec<String>, Option<StepFailure>) {
+    let slot = trial_slot(job, variant);
+    let mut context = run_context(plan, &slot, plan.pin.as_ref());
+    (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
+    context.is_rehearsal = true;
+    let attempt = perform_slot(plan, &slot, &context);
+    let mut names = Vec::new();
+    for mut result in attempt.observations {
+        if plan.sampling.clock == ComparedClock::Cpu {
+            // Ignore the error if a job reports no processor time: its measured runs will fail and
+            // report that.
+            let _ = prefer_processor_time(&mut result, plan.design.order);
+        }
+        names.extend(result.metrics.into_iter().map(|metric| metric.name));
+    }
+    (names, attempt.failure)
+}
+
+/// Announces on the status line how many of the discarded runs are done.
+pub(crate) fn announce_trial(done: usize, most: usize) -> ActivityGuard {
+    begin_activity(format!("trying each case and variant once: {done} of up to {most}"))
+}
+
+/// Returns the slot of a discarded run.
+pub(crate) fn trial_slot(job: usize, variant: usize) -> PlanSlot {
+    PlanSlot { job, variant, ..PlanSlot::default() }
 }

@@ -1,12 +1,12 @@
 //! Defines a case: a benchmark plus one value per parameter. The history of a case is stored under
-//! the id of the case.
+//! the id of the case. If the benchmark is a snippet, its name contains the language.
 //!
 //! A value has the same text form everywhere, so that the id of a case does not depend on where the
 //! values were read. A number is written as JavaScript prints it: in the shortest form that is
 //! parsed as the same number. Node.js benchmarks report their parameters in this form. Start at
 //! [`Case`] and [`ParameterValue`].
 
-use crate::SnippetLanguage;
+use crate::parse::{looks_numeric, parse_number};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -198,6 +198,44 @@ fn take_value(text: &str) -> Result<(ParameterValue, &str), CaseError> {
     }
 }
 
+/// Languages of snippets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SnippetLanguage {
+    /// Erlang.
+    Erlang,
+    /// Elixir.
+    Elixir,
+    /// JavaScript for Node.js.
+    Node,
+    /// Python.
+    Python,
+    /// C.
+    C,
+    /// C++.
+    Cpp,
+    /// Go.
+    Go,
+    /// Rust.
+    Rust,
+    /// Java.
+    Java,
+    /// Shell commands. Each iteration is a process.
+    #[default]
+    Sh,
+}
+
+impl SnippetLanguage {
+    /// Whether snippets are compiled to a separate program before measuring.
+    pub fn is_compiled(self) -> bool {
+        use SnippetLanguage::*;
+        matches!(self, C | Cpp | Go | Rust | Java)
+    }
+}
+
+name_variants!(SnippetLanguage: Erlang = "erlang", Elixir = "elixir", Node = "node",
+    Python = "python", C = "c", Cpp = "cpp", Go = "go", Rust = "rust", Java = "java", Sh = "sh");
+
 /// A parameter's value: `1024`, `utf8`, `true`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -280,25 +318,6 @@ impl fmt::Display for ParameterValue {
             ParameterValue::Text(text) => serde_json::Value::from(text.as_str()).fmt(out),
         }
     }
-}
-
-/// Parses a number with an optional `k`, `M` or `G` suffix (powers of 1000).
-fn parse_number(text: &str) -> Option<f64> {
-    let (digits, factor) = match text.char_indices().last()? {
-        (suffix_index, 'k' | 'K') => (&text[..suffix_index], 1e3),
-        (suffix_index, 'M') => (&text[..suffix_index], 1e6),
-        (suffix_index, 'G') => (&text[..suffix_index], 1e9),
-        _ => (text, 1.0),
-    };
-    looks_numeric(digits).then(|| digits.parse::<f64>().ok()).flatten().map(|n| n * factor)
-}
-
-/// Whether `text` looks like a number. Excludes `inf`, `nan` and `infinity`, although Rust parses
-/// them as numbers.
-fn looks_numeric(text: &str) -> bool {
-    text.bytes().next().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b))
-        && text.bytes().any(|b| b.is_ascii_digit())
-        && !text.bytes().any(|b| b.is_ascii_alphabetic() && !b"eE".contains(&b))
 }
 
 fn is_bare(text: &str) -> bool {

@@ -67,7 +67,7 @@ pub mod load {
     pub mod spec;
 }
 
-pub use case::{Case, CaseError, ParameterValue, TooManyCases, ValueKind};
+pub use case::{Case, CaseError, ParameterValue, SnippetLanguage, TooManyCases, ValueKind};
 pub use failure::{
     ErrorText, FailureCause, SessionEvent, SessionObserver, SessionStep, StepFailure,
 };
@@ -80,23 +80,23 @@ pub use machine::{
     NoiseCalibration, PlacedMachine, SessionMachine, SpeedProbe,
 };
 pub use metric::{IntervalEstimate, Metric, MetricDirection, Verdict};
-pub use order::{OrderChoice, OrderRequest, RunOrder, TrialShares};
+pub use order::{ComparedClock, OrderChoice, OrderRequest, RunOrder, TrialShares};
 pub use parse::{as_milliseconds, format_fixed, nearest_name, parse_duration, quote};
 pub use run::{
     BatchQuantiles, DisturbanceFigure, KernelStats, REPETITION, RejectRule, RejectRules,
     ResourceUsage, Run, RunSeries, RunValue, Sample, SnippetTiming, TimingWindow, median,
 };
 pub use session::{
-    ComparedClock, DefinitionFile, InstructionCounting, LayoutVariation, ProfileOutcome,
-    ProfileRecording, ProfileTool, RequestedDivision, RunCount, SampleDivision, SampleLength,
-    SamplingOptions, Session, SessionDesign, SessionPurpose, SessionState, StackProfile,
-    SteadyRule, StoppingDesign, WeightUnit, seed_of_step,
+    DefinitionFile, InstructionCounting, LayoutVariation, ProfileOutcome, ProfileRecording,
+    ProfileTool, RequestedDivision, RunCount, SampleDivision, SampleLength, SamplingOptions,
+    Session, SessionDesign, SessionPurpose, SessionState, StackProfile, SteadyRule, StoppingDesign,
+    WeightUnit, seed_of_step,
 };
 pub use stored::{ReferenceError, SessionReference, validate_tag};
 pub use variant::{
     BisectionRange, BuildCommand, CodeOrigin, CommitsSince, ErlangNodes, LineRevision,
-    OriginRequest, OriginSource, Snippet, SnippetLanguage, UncommittedChanges, Variant,
-    VariantWorktree, short_revision,
+    OriginRequest, OriginSource, Snippet, UncommittedChanges, Variant, VariantWorktree,
+    short_revision,
 };
 
 #[cfg(test)]

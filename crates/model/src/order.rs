@@ -1,7 +1,6 @@
-//! Defines the order of runs, how it is requested, and the record of how it was chosen. Start at
-//! [`OrderRequest`] and [`OrderChoice`].
+//! Defines the order of runs and the clock whose time is compared, how the order is requested, and
+//! the record of how both were chosen. Start at [`OrderRequest`] and [`OrderChoice`].
 
-use crate::ComparedClock;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Deserialize, Serialize};
@@ -92,6 +91,17 @@ impl From<OrderRequest> for String {
         let value = request.to_possible_value();
         value.map_or_else(|| "imported".to_owned(), |value| value.get_name().to_owned())
     }
+}
+
+/// The clock whose time is compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ComparedClock {
+    /// Elapsed time between start and end, including waiting.
+    #[default]
+    Wall,
+    /// Processor time.
+    Cpu,
 }
 
 /// How the order of a session was chosen.

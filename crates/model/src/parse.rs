@@ -1,9 +1,8 @@
-//! Parses the values of options: counts, percentages and durations. The error messages say what is
-//! expected, and clap adds the option and the value.
+//! Parses the values of options: numbers, counts, percentages and durations. The error messages say
+//! what is expected, and clap adds the option and the value.
 //!
 //! Also replaces strings in a text, suggests names for mistyped ones, and quotes words for a shell.
 
-use crate::{ParameterValue, ValueKind};
 use std::time::Duration;
 
 /// Parses a whole number from 1 to 4 billion; accepts `10k`, `2M`, `1e6`.
@@ -11,10 +10,29 @@ use std::time::Duration;
 /// # Errors
 /// Fails for anything else.
 pub fn count(text: &str) -> Result<u32, String> {
-    match ParameterValue::parse(text, ValueKind::Number) {
-        Some(ParameterValue::Number(n)) if n >= 1.0 && n.fract() == 0.0 && n <= 4e9 => Ok(n as u32),
+    match parse_number(text) {
+        Some(n) if n >= 1.0 && n.fract() == 0.0 && n <= 4e9 => Ok(n as u32),
         _ => Err("expected a whole number of at least 1, such as 30, 10k or 1e6".to_owned()),
     }
+}
+
+/// Parses a number with an optional `k`, `M` or `G` suffix (powers of 1000).
+pub(crate) fn parse_number(text: &str) -> Option<f64> {
+    let (digits, factor) = match text.char_indices().last()? {
+        (suffix_index, 'k' | 'K') => (&text[..suffix_index], 1e3),
+        (suffix_index, 'M') => (&text[..suffix_index], 1e6),
+        (suffix_index, 'G') => (&text[..suffix_index], 1e9),
+        _ => (text, 1.0),
+    };
+    looks_numeric(digits).then(|| digits.parse::<f64>().ok()).flatten().map(|n| n * factor)
+}
+
+/// Whether `text` looks like a number. Excludes `inf`, `nan` and `infinity`, although Rust parses
+/// them as numbers.
+pub(crate) fn looks_numeric(text: &str) -> bool {
+    text.bytes().next().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b))
+        && text.bytes().any(|b| b.is_ascii_digit())
+        && !text.bytes().any(|b| b.is_ascii_alphabetic() && !b"eE".contains(&b))
 }
 
 /// Parses a percentage: `5%` and `5` are 5.

@@ -3,11 +3,10 @@
 //! [`Session`] and [`SessionDesign`].
 
 use crate::{
-    BisectionRange, Case, CodeOrigin, Environment, MachinePlacement, MeasuredProgram, Metric,
-    NoiseCalibration, OrderChoice, RejectRules, Run, RunOrder, RunSeries, RunValue, SessionMachine,
-    StepFailure, Variant,
+    BisectionRange, Case, CodeOrigin, ComparedClock, Environment, MachinePlacement,
+    MeasuredProgram, Metric, NoiseCalibration, OrderChoice, RejectRules, Run, RunOrder, RunSeries,
+    RunValue, SessionMachine, StepFailure, Variant,
 };
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -467,17 +466,6 @@ impl Default for SampleDivision {
 impl SamplingOptions {
     /// Default time limit of a run.
     pub const USUAL_TIMEOUT: Duration = Duration::from_secs(300);
-}
-
-/// The clock whose time is compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum ComparedClock {
-    /// Elapsed time between start and end, including waiting.
-    #[default]
-    Wall,
-    /// Processor time.
-    Cpu,
 }
 
 /// The sampling options of a session.

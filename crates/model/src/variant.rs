@@ -2,7 +2,7 @@
 //! a revision or be a snippet. Start at [`Variant`] and [`Snippet`]. Also describes the origin of
 //! measured code.
 
-use crate::case::ParameterValue;
+use crate::case::{ParameterValue, SnippetLanguage};
 use crate::parse::format_fixed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -119,44 +119,6 @@ pub struct BuildCommand {
     /// Time limit in milliseconds.
     pub limit_ms: u64,
 }
-
-/// Languages of snippets.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SnippetLanguage {
-    /// Erlang.
-    Erlang,
-    /// Elixir.
-    Elixir,
-    /// JavaScript for Node.js.
-    Node,
-    /// Python.
-    Python,
-    /// C.
-    C,
-    /// C++.
-    Cpp,
-    /// Go.
-    Go,
-    /// Rust.
-    Rust,
-    /// Java.
-    Java,
-    /// Shell commands. Each iteration is a process.
-    #[default]
-    Sh,
-}
-
-impl SnippetLanguage {
-    /// Whether snippets are compiled to a separate program before measuring.
-    pub fn is_compiled(self) -> bool {
-        use SnippetLanguage::*;
-        matches!(self, C | Cpp | Go | Rust | Java)
-    }
-}
-
-name_variants!(SnippetLanguage: Erlang = "erlang", Elixir = "elixir", Node = "node",
-    Python = "python", C = "c", Cpp = "cpp", Go = "go", Rust = "rust", Java = "java", Sh = "sh");
 
 /// A piece of code to measure, as the user wrote it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, make_dott
 use crate::svg::{INK, MUTED, OutputMedium, PixelRect, SvgWriter, tint_color};
 use crate::trend_marks::{CHANGE_LANE_PX, TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_points::{
-    MAX_SINGLE_POINTS, PointBucket, TrendAxis, TrendDetail, TrendFoot, TrendPoint, make_buckets,
-    style_of_machine,
+    MAX_SINGLE_POINTS, PointBucket, PointPainter, TrendAxis, TrendDetail, TrendFoot, TrendPoint,
+    make_buckets, style_of_machine,
 };
 use crate::{AxisScale, ChartAxis};
 
@@ -307,9 +307,9 @@ impl SheetContent for TrendChart {
 }
 
 /// A trend laid out on a sheet.
-pub(crate) struct TrendLayout<'a> {
-    pub chart: &'a TrendChart,
-    pub area: PlotArea,
+struct TrendLayout<'a> {
+    chart: &'a TrendChart,
+    area: PlotArea,
     sheet: PixelRect,
     shown: ShownPoints<'a>,
     marks: TrendMarks<'a>,
@@ -342,14 +342,16 @@ impl<'a> TrendLayout<'a> {
 
     fn draw(&self, svg: &mut SvgWriter) {
         let PlotArea { rect, y, .. } = &self.area;
+        let TrendChart { detail, unit, machines, .. } = self.chart;
+        let painter = PointPainter { area: &self.area, detail: *detail, unit, machines };
         draw_left_axis(svg, self.sheet, *rect, y, &self.chart.y.full_label());
         self.marks.draw_behind(svg, &self.area);
         self.draw_bands(svg);
         self.foot.draw(svg, self.sheet, &self.area);
         self.draw_continuation(svg);
-        self.draw_levels(svg);
-        self.draw_points(svg, &self.chart.buckets(&self.shown.inside, MAX_SINGLE_POINTS));
-        self.draw_strays(svg, &self.shown.strays);
+        self.draw_levels(svg, &painter);
+        painter.draw_points(svg, &self.chart.buckets(&self.shown.inside, MAX_SINGLE_POINTS));
+        painter.draw_strays(svg, &self.shown.strays);
         self.draw_levels_above(svg);
         self.marks.draw(svg, &self.area);
     }
@@ -375,12 +377,12 @@ impl<'a> TrendLayout<'a> {
         });
     }
 
-    fn draw_levels(&self, svg: &mut SvgWriter) {
+    fn draw_levels(&self, svg: &mut SvgWriter, painter: &PointPainter<'_>) {
         svg.start_group("levels").set_stroke(INK, 2.0).end_with(|svg| {
             for level in self.chart.shown_levels() {
                 let [from, to] = self.level_ends(level);
-                let value = self.format_estimate(level.value, level.low, level.high);
-                let machine = level.machine.map_or("", |machine| self.machine_name(machine));
+                let value = painter.format_estimate(level.value, level.low, level.high);
+                let machine = level.machine.map_or("", |machine| painter.machine_name(machine));
                 let tooltip = format!("level {value}\n{machine}");
                 svg.start_line("level", from, to).end_with_tooltip(tooltip.trim_end());
             }

@@ -10,7 +10,6 @@ use crate::point_chart::ChartPoint;
 use crate::style::SeriesStyle;
 use crate::svg::{AXIS, INK, MUTED, OpenElement, PAPER, PixelRect, SvgWriter, TextAnchor};
 use crate::text::{reserved_width, truncate_end};
-use crate::trend_chart::TrendLayout;
 
 /// Maximum number of points that are drawn individually instead of in buckets.
 pub(crate) const MAX_SINGLE_POINTS: usize = 1000;
@@ -172,7 +171,15 @@ fn format_exact(value: f64) -> String {
 /// Attributes of a mark for programs, by name.
 type MarkAttributes = Vec<(&'static str, String)>;
 
-impl TrendLayout<'_> {
+/// Draws the points of a trend, and formats the values and machines in tooltips.
+pub(crate) struct PointPainter<'a> {
+    pub area: &'a PlotArea,
+    pub detail: TrendDetail,
+    pub unit: &'a str,
+    pub machines: &'a [String],
+}
+
+impl PointPainter<'_> {
     /// Draws the bars and marks of all buckets, by kind. A group has buckets of one kind.
     pub fn draw_points(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let width = self.area.rect.width();
@@ -182,7 +189,7 @@ impl TrendLayout<'_> {
         svg.start_element("defs").end_with(|svg| self.define_shapes(svg, &kinds, radius));
         for group in groups() {
             self.draw_bars(svg, group);
-            match self.chart.detail {
+            match self.detail {
                 TrendDetail::Nothing => self.draw_vertices(svg, group),
                 TrendDetail::Full | TrendDetail::Tooltips => self.draw_markers(svg, group, radius),
             }
@@ -191,7 +198,7 @@ impl TrendLayout<'_> {
 
     /// Defines each shape once, for all points of its kind.
     fn define_shapes(&self, svg: &mut SvgWriter, kinds: &[PointKind], radius: f64) {
-        if self.chart.detail == TrendDetail::Nothing {
+        if self.detail == TrendDetail::Nothing {
             for kind in kinds {
                 // These attributes give the size of the marker in pixels, and prevent clipping at
                 // its edge.
@@ -235,9 +242,9 @@ impl TrendLayout<'_> {
     fn draw_markers(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], radius: f64) {
         let kind = buckets[0].kind;
         let shape = format!("#{}", PointKind { is_aside: false, ..kind }.marker_id());
-        let class = if self.chart.detail == TrendDetail::Full { "point" } else { "" };
+        let class = if self.detail == TrendDetail::Full { "point" } else { "" };
         let group = kind.paint(svg.start_group(kind.class()), radius);
-        group.set_nonempty("data-unit", &self.chart.unit).end_with(|svg| {
+        group.set_nonempty("data-unit", self.unit).end_with(|svg| {
             for bucket in buckets {
                 let point = bucket.summary_point();
                 let (x, y) = self.area.point_at(point.x, point.y);
@@ -298,7 +305,7 @@ impl TrendLayout<'_> {
             [point] => self.point_details(point),
             _ => self.bucket_details(bucket),
         };
-        match self.chart.detail {
+        match self.detail {
             TrendDetail::Nothing => mark.end_empty(),
             TrendDetail::Tooltips => mark.end_with_tooltip(&tooltip),
             TrendDetail::Full => attributes
@@ -354,7 +361,7 @@ impl TrendLayout<'_> {
             ("", _) | (_, "") => String::new(),
             (from, to) => format!("{from} to {to}"),
         };
-        let value = format!("median {} {}", format_figure(summary.y), self.chart.unit);
+        let value = format!("median {} {}", format_figure(summary.y), self.unit);
         let range = format_range(low, high);
         let machine = self.tooltip_machine(first.machine);
         (attributes, join_texts(&[&heading, &dates, &value, &range, machine], "\n"))
@@ -362,13 +369,13 @@ impl TrendLayout<'_> {
 
     /// Name of a machine; empty if it is unknown.
     pub fn machine_name(&self, machine: usize) -> &str {
-        self.chart.machines.get(machine).map_or("", String::as_str)
+        self.machines.get(machine).map_or("", String::as_str)
     }
 
     /// Name of a machine for a tooltip. Empty with [`TrendDetail::Tooltips`] if there is only one
     /// machine.
     fn tooltip_machine(&self, machine: usize) -> &str {
-        match (self.chart.detail, &self.chart.machines[..]) {
+        match (self.detail, self.machines) {
             (TrendDetail::Tooltips, [] | [_]) => "",
             _ => self.machine_name(machine),
         }
@@ -376,7 +383,7 @@ impl TrendLayout<'_> {
 
     /// Formats a value as `26,705 ns [26,475, 26,806]`.
     pub fn format_estimate(&self, value: f64, low: Option<f64>, high: Option<f64>) -> String {
-        let value = format!("{} {}", format_figure(value), self.chart.unit);
+        let value = format!("{} {}", format_figure(value), self.unit);
         match (low, high) {
             (Some(low), Some(high)) => {
                 format!("{} [{}, {}]", value.trim_end(), format_figure(low), format_figure(high))

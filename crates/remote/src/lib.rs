@@ -9,5 +9,3 @@ pub mod fleet;
 pub mod load;
 pub mod machines;
 pub mod roles;
-
-pub use roles::worker::ROLE_SUBCOMMAND;

@@ -3,15 +3,15 @@
 //!
 //! The server adds links and forms. Start at [`report_case_trend`].
 
-use crate::changes::{
-    SeriesChange, case_phrase, changes_table, current_value, format_figure, series_changes,
-    series_title,
-};
+use crate::cell::verdict_symbol;
+use crate::changes::changes_table;
 use crate::charts::{TrendXAxis, draw_trend};
-use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_moment, format_share};
 use crate::output::OutputOptions;
+use crate::series_change::{
+    SeriesChange, case_phrase, current_value, format_figure, series_changes, series_title,
+};
 use crate::table::{ColumnAudience, ReportCell, ReportColumn, ReportRow, ReportTable};
 use crate::trend::{points_table, trend_notes};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};

@@ -1,7 +1,8 @@
 //! Defines the cells of tables. A cell has text, rounded to what the data support, and a value with
 //! every digit.
 //!
-//! Cells that several tables share have constructors here, such as [`ReportCell::share`].
+//! Cells that several tables share have constructors here, such as [`ReportCell::share`]. Verdicts
+//! have a symbol and an emphasis.
 
 use crate::figure::{
     Uncertainty, format_moment, format_quantity, format_reported_time, format_share,
@@ -9,7 +10,7 @@ use crate::figure::{
 };
 use serde_json::{Number, Value};
 use speedwell_analysis::load::ReportedTime;
-use speedwell_model::{IntervalEstimate, RunValue};
+use speedwell_model::{IntervalEstimate, RunValue, Verdict};
 use speedwell_plot::{ForestRow, SparkLevel, Sparkline};
 use std::sync::Arc;
 
@@ -46,6 +47,26 @@ pub enum TextEmphasis {
     Caution,
     /// Less important.
     Muted,
+}
+
+/// Returns a symbol that distinguishes verdicts without color.
+pub fn verdict_symbol(verdict: Verdict) -> char {
+    match verdict {
+        Verdict::Better => '▲',
+        Verdict::Worse => '▼',
+        Verdict::Same => '=',
+        Verdict::Unclear => '?',
+    }
+}
+
+/// Returns the emphasis of a verdict.
+pub fn verdict_emphasis(verdict: Verdict) -> TextEmphasis {
+    match verdict {
+        Verdict::Better => TextEmphasis::Good,
+        Verdict::Worse => TextEmphasis::Bad,
+        Verdict::Same => TextEmphasis::None,
+        Verdict::Unclear => TextEmphasis::Caution,
+    }
 }
 
 /// A cell of a table.

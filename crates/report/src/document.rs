@@ -7,6 +7,7 @@
 use crate::table::{ReportTable, TextEmphasis};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 /// A report, ready to be rendered.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +22,15 @@ pub struct Document {
     pub session_lines: Vec<SessionLine>,
     /// Named machine-readable values that belong to no table.
     pub data: Data,
+}
+
+/// Renders a document in one output format.
+pub trait RenderDocument {
+    /// Writes `document` to `out`.
+    ///
+    /// # Errors
+    /// Fails if `out` fails.
+    fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// A session in a few words. The texts may be empty.

@@ -6,7 +6,7 @@ use crate::case_labels::distinct;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, join_texts, unless_empty};
 use crate::output::Verbosity;
-use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, column_set};
+use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis, VALIDITY_TABLE, column_set};
 use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names};
@@ -192,9 +192,6 @@ pub fn report_gate(outcome: &GateOutcome) -> Document {
 // they seem. Each figure gets an explanation and a remedy.
 //
 // The code below only presents findings; `analysis/validity/` computes them.
-
-/// The machine-readable name of the table.
-pub(crate) const VALIDITY_TABLE: &str = "validity";
 
 /// Builds a table with a row, an explanation and a remedy for each finding. Without findings, the
 /// document is empty.

@@ -2,9 +2,10 @@
 //!
 //! Start at [`render_feed`]. The server decides which sessions are entries, and where links lead.
 
-use crate::changes::{open_change_lines, series_title};
+use crate::changes::open_change_lines;
 use crate::figure::{format_count, format_count_or, format_instant};
 use crate::format::html::escape_html;
+use crate::series_change::series_title;
 use crate::session::command_line;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;

@@ -4,11 +4,12 @@
 use super::output::OutputOptions;
 use crate::ReportFormat;
 use crate::case_labels::shown_case;
-use crate::changes::{SeriesChange, series_changes, series_title};
+use crate::cell::{verdict_emphasis, verdict_symbol};
 use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
-use crate::comparison::{machines, verdict_emphasis, verdict_symbol};
+use crate::comparison::machines;
 use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};
 use crate::figure::format_change_interval;
+use crate::series_change::{SeriesChange, series_changes, series_title};
 use crate::summary::scale_and_place;
 use crate::table::TextEmphasis;
 use indexmap::IndexMap;

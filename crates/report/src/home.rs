@@ -3,12 +3,13 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_home`]. `series_list.rs` lists the series.
 
-use crate::changes::{OpenChanges, series_changes};
+use crate::changes::OpenChanges;
 use crate::document::Document;
 use crate::figure::{
     DAY_MS, format_about, format_age, format_count, format_count_or, join_texts, unless_empty,
 };
 use crate::live::remaining_time;
+use crate::series_change::series_changes;
 use crate::series_list::{branch_title, list_series};
 use crate::session_list::{ResultLine, SessionResult};
 use crate::table::{

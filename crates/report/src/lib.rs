@@ -19,6 +19,7 @@ mod experiment;
 mod failures;
 mod feed;
 mod figure;
+mod findings;
 mod fleet;
 mod format;
 mod gallery;
@@ -31,6 +32,7 @@ mod measurement_details;
 mod output;
 mod profile;
 mod revisions;
+mod series_change;
 mod series_list;
 pub mod session;
 mod session_list;
@@ -51,7 +53,7 @@ pub use case_trend::{
 };
 pub use changes::{ChangeList, OpenChanges, report_change_list, report_changes};
 pub use charts::{ChartKind, ChartRequest, TrendXAxis, UnknownChart};
-pub use comparison::{report_findings, report_requested, shows_commands};
+pub use comparison::shows_commands;
 pub use doctor::*;
 pub use document::{
     CaseAnswer, CaseView, Document, LinkedText, ReportBlock, ReportChart, SessionLine,
@@ -64,6 +66,7 @@ pub use figure::{
     format_duration, format_interval, format_moment, format_quantity, format_rate, format_share,
     parse_time,
 };
+pub use findings::{StudyChoice, report_findings, report_requested};
 pub use fleet::*;
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,

@@ -3,10 +3,11 @@
 //! This module chooses wording and columns; the server chooses the pages that cells link to. Start
 //! at [`report_trends`].
 
-use crate::changes::{OpenChanges, SeriesChange, case_phrase, current_value, series_changes};
-use crate::comparison::verdict_symbol;
+use crate::cell::verdict_symbol;
+use crate::changes::OpenChanges;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{DAY_MS, format_age, format_count, format_share};
+use crate::series_change::{SeriesChange, case_phrase, current_value, series_changes};
 use crate::table::{ColumnSet, ReportCell, ReportTable, TextEmphasis, column_set};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};

@@ -1,6 +1,6 @@
 //! Builds the report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
-//! This module analyzes the session and adds the details of its measurement; `comparison/` reports
+//! This module analyzes the session and adds the details of its measurement; `findings.rs` reports
 //! the findings. The module also lists stored sessions, and the cases that a planned session would
 //! measure. Start at [`report_session`].
 
@@ -8,16 +8,16 @@
 mod by_cases_tests;
 
 use crate::case_labels::parameters_json;
-pub use crate::comparison::report_requested;
-use crate::comparison::{first_answer, report_findings};
+use crate::comparison::first_answer;
 use crate::document::Document;
 use crate::failures::report_failures;
 use crate::figure::{format_about, format_count, format_duration, format_whole};
+use crate::findings::{StudyChoice, report_findings, report_requested};
 use crate::load::{loads_headline, report_load_session};
 use crate::measurement_details::report_measurement_details_of;
 use crate::output::OutputOptions;
 use crate::table::{ColumnSet, ReportCell, TextEmphasis, column_set};
-use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{
@@ -25,17 +25,6 @@ use speedwell_model::{
 };
 use std::collections::HashMap;
 use std::time::Duration;
-
-/// The requested parameter study, if any.
-#[derive(Debug, Clone, Default)]
-pub struct StudyChoice {
-    /// The parameter on the x axis.
-    pub x_axis: Option<String>,
-    /// The parameter whose values are the lines of the chart.
-    pub by: Option<String>,
-    /// Whether the x axis is logarithmic.
-    pub log: bool,
-}
 
 /// Builds the full report of a single session, with the details of its measurement. `experiment` is
 /// the design of a session that is an experiment. `mark` adds to the findings what only the store
@@ -106,31 +95,6 @@ fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSett
     } else {
         settings.clone()
     }
-}
-
-/// Reports a session of snippets, with more figures of each snippet than the values of one metric.
-pub(crate) fn report_snippet_session(
-    session: &Session,
-    findings: &AnalysisFindings,
-    settings: &AnalysisSettings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    let confidence = settings.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
-    let levels = snippet::snippet_levels(session, confidence);
-    if !levels.is_empty() {
-        return Ok(crate::snippet::report_search(&levels, findings, output));
-    }
-    crate::snippet::check_snippet_unit(output.unit, &[], false)?;
-    let figures = snippet::snippet_figures(session, confidence);
-    let warnings = snippet::snippet_warnings(session, &figures, settings);
-    let is_alone = findings.comparisons.is_empty();
-    let compared = if is_alone { None } else { Some(report_findings(findings, output)?) };
-    let mut document =
-        crate::snippet::report_snippets(&figures, &warnings, findings, compared, output);
-    if is_alone && output.wants_chart() {
-        document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
-    }
-    Ok(document)
 }
 
 // Lists the stored sessions, a page at a time.

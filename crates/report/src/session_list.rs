@@ -3,7 +3,8 @@
 //! Start at [`list_sessions_on_page`]. [`session_result`] finds the result of a session, which the
 //! caller may keep. The list for the terminal is in `session.rs`.
 
-use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
+use crate::cell::{verdict_emphasis, verdict_symbol};
+use crate::comparison::first_answer;
 use crate::document::Document;
 use crate::figure::{
     MINUTE_MS, format_age, format_change, format_count, format_moment, join_texts, unless_empty,

@@ -4,11 +4,10 @@
 //! This module chooses the pairs to compare and the measurement details to show. Start at
 //! [`compare_sources`].
 
-use crate::comparison::report_requested;
 use crate::document::Document;
 use crate::figure::{format_number, unless_empty};
+use crate::findings::{StudyChoice, report_requested};
 use crate::output::OutputOptions;
-use crate::session::StudyChoice;
 use anyhow::{bail, ensure};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::experiment::ExperimentDesign;

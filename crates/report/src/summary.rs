@@ -13,8 +13,8 @@ use crate::figure::{
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
-    ColumnSet, ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes,
-    TextEmphasis, column_set, take_common_text,
+    ColumnSet, ReportCell, ReportColumn, ReportTable, RowName, RunList, SUMMARIES_TABLE,
+    TableFootnotes, TextEmphasis, column_set, take_common_text,
 };
 use crate::unit::{FigureScale, UnitChoice, in_base_units};
 use serde_json::json;
@@ -27,9 +27,6 @@ const SUMMARY_NOTE: &str = "CV: standard deviation of the runs divided by their 
 
 /// The end of the note if a table has the column `time`.
 const TIME_NOTE: &str = "; time: how long one worker takes for one iteration";
-
-/// The machine-readable name of the table.
-pub(crate) const SUMMARIES_TABLE: &str = "summaries";
 
 /// Reports the summaries, without the failures, warnings and charts that all reports share.
 pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Document {

@@ -12,6 +12,11 @@ use indexmap::{IndexMap, IndexSet};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 
+/// The machine-readable name of the table of summaries.
+pub(crate) const SUMMARIES_TABLE: &str = "summaries";
+/// The machine-readable name of the table of findings on the validity of figures.
+pub(crate) const VALIDITY_TABLE: &str = "validity";
+
 /// A table.
 #[derive(Debug, Clone, Default)]
 pub struct ReportTable {

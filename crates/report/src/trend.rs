@@ -4,13 +4,13 @@
 //! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
-use crate::changes::{causes_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_count_or, format_instant, format_share, join_texts};
 use crate::format::{ReportFormat, quote_field};
 use crate::gallery::trend_blocks;
 use crate::output::{OutputOptions, Verbosity};
+use crate::series_change::{causes_text, format_figure, series_title};
 use crate::table::{ColumnSet, ReportCell, ReportTable, column_set, json_number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};

@@ -4,7 +4,6 @@
 //! A metric's unit is free text (`1/s`, `ns`, `B`). Figures in known units are scaled to stay
 //! short. Other figures are shown unchanged. `figure.rs` decides the number of digits.
 
-use crate::figure::join_texts;
 use std::fmt;
 use std::str::FromStr;
 
@@ -83,7 +82,7 @@ pub struct UnitChoice(&'static ShownUnit);
 pub struct UnknownUnit(pub String);
 
 fn known_units() -> String {
-    join_texts(" ", KNOWN_UNITS.iter().map(|unit| unit.symbol))
+    KNOWN_UNITS.iter().map(|unit| unit.symbol).collect::<Vec<_>>().join(" ")
 }
 
 /// Normalizes the spellings that people and other programs use.

@@ -2,8 +2,8 @@
 //! compares them.
 
 use crate::gate::{CommandGate, every_metric};
-use crate::operand::SourceOperand;
-use crate::operand_kind::{OperandKind, is_target, quote_all, script_command};
+use crate::operand::{SourceOperand, quote_all, script_command};
+use crate::operand_kind::{OperandKind, is_target};
 use crate::options::{FailOn, MeasureTask, RunArgs};
 use crate::progress::ProgressDisplay;
 use crate::source::ResultSource;
@@ -120,7 +120,7 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> Result<CommandSt
     if are_parts(&kinds, &operands) {
         return measure_parts(&operands, &args);
     }
-    if let Some(profiles) = operand::read_profiles(&operands)? {
+    if let Some(profiles) = source::read_profiles(&operands)? {
         return compare_profiles(&operands, &profiles, &args);
     }
     let sides = program_sides(&operands, &args)?;

@@ -6,6 +6,7 @@
 //! on one screen of [`COLUMNS`] columns; `--help` prints all options under their headings.
 //! [`OVERVIEW`] lists the commands. Start at [`print_refusal`].
 
+use crate::options::{has_name, visible_options};
 use crate::{CommandStatus, status, suggest};
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -33,8 +34,12 @@ const OVERVIEW: &str = include_str!("overview.txt");
 
 /// Prints the help or the error, and returns the exit status.
 ///
-/// `words` follow the program's name.
-pub fn print_refusal(mut error: clap::Error, command: &Command, words: &[&str]) -> CommandStatus {
+/// `words` follow the name of `program`; `command` is the innermost command among them.
+pub fn print_refusal(
+    mut error: clap::Error,
+    (program, command): (&Command, &Command),
+    words: &[&str],
+) -> CommandStatus {
     // 'help COMMAND' is about another command, which clap renders.
     let is_root = command.get_name() == "speedwell" && !matches!(words[..], ["help", _, ..]);
     // Ignore write errors: the reader of the output is gone.
@@ -49,7 +54,7 @@ pub fn print_refusal(mut error: clap::Error, command: &Command, words: &[&str]) 
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if is_root => {
             std::io::stderr().write_all(OVERVIEW.as_bytes()).map_err(anyhow::Error::from)
         }
-        kind => match suggest::explain_refusal(words, command, unknown_option(&error)) {
+        kind => match suggest::explain_refusal(words, (program, command), unknown_option(&error)) {
             Some(message) if error.use_stderr() => {
                 status::print_error(&anyhow::Error::msg(message));
                 Ok(())
@@ -115,17 +120,6 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
     if let Some(name) = visible {
         error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
     }
-}
-
-/// Whether the option has this long name or alias.
-pub fn has_name(option: &Arg, name: &str) -> bool {
-    option.get_long() == Some(name) || option.get_all_aliases().unwrap_or_default().contains(&name)
-}
-
-/// Returns the long names of the options that are not hidden.
-pub fn visible_options(command: &Command) -> Vec<String> {
-    let visible = command.get_arguments().filter(|option| !option.is_hide_set());
-    visible.filter_map(|option| option.get_long().map(str::to_owned)).collect()
 }
 
 /// Width of a short help.

@@ -5,14 +5,13 @@
 //! command line of `run`, and of `compare` if it measures benchmarks ([`add_defaults`]). A typed
 //! option wins over the file, also one that excludes the file's option.
 
-use crate::help::visible_options;
-use crate::operand_kind::quote_all;
-use crate::options::is_setting;
-use crate::{CommandLine, CommandStatus, status};
+use crate::operand::{is_setting, quote_all};
+use crate::options::visible_options;
+use crate::status::{self, CommandStatus};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command, CommandFactory};
+use clap::{ArgMatches, Args, Command};
 use speedwell_adapters::discover::find_sources;
 use speedwell_adapters::{KnownAdapters, SourceKind};
 use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile, project_root};
@@ -170,12 +169,13 @@ fn find_targets(folder: &Path) -> Result<Vec<String>> {
 /// Options that make `compare` measure its targets.
 const MEASURING_OPTIONS: [&str; 3] = ["old", "variant", "by"];
 
-/// Returns the command line with the defaults of the project file after the command, and prints
-/// which defaults they are. Returns any other command line unchanged, also an invalid one.
+/// Returns the command line of `program` with the defaults of the project file after the command,
+/// and prints which defaults they are. Returns any other command line unchanged, also an invalid
+/// one.
 ///
 /// # Errors
 /// Fails if the file is invalid, or has an option that the command does not accept.
-pub fn add_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>> {
+pub fn add_defaults(arguments: Vec<OsString>, program: &Command) -> Result<Vec<OsString>> {
     let name = arguments.get(1).and_then(|name| name.to_str()).unwrap_or_default();
     let Ok(directory) = std::env::current_dir() else { return Ok(arguments) };
     let has_file =
@@ -183,10 +183,10 @@ pub fn add_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>> {
     if !["run", "compare"].contains(&name) || !has_file() {
         return Ok(arguments);
     }
-    let mut grammar = CommandLine::command();
-    let Ok(matches) = grammar.try_get_matches_from_mut(&arguments) else { return Ok(arguments) };
+    let mut built = program.clone();
+    let Ok(matches) = built.try_get_matches_from_mut(&arguments) else { return Ok(arguments) };
     let (Some(typed), Some(command)) =
-        (matches.subcommand_matches(name), grammar.find_subcommand(name))
+        (matches.subcommand_matches(name), built.find_subcommand(name))
     else {
         return Ok(arguments);
     };
@@ -208,7 +208,7 @@ pub fn add_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>> {
     for (key, values) in &project.run.options {
         let id = option_id(command, key).with_context(|| format!("in '{file}'"))?;
         if !is_typed(typed, id) {
-            added = with_option(&arguments, added, (key, values))
+            added = with_option(&arguments, added, (key, values), program)
                 .with_context(|| format!("in '{file}': cannot use the key '{key}' of [run]"))?;
         }
     }
@@ -223,18 +223,19 @@ pub fn add_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>> {
 /// it.
 ///
 /// # Errors
-/// Fails if the command does not accept the option.
+/// Fails if the command of `program` does not accept the option.
 fn with_option(
     arguments: &[OsString],
     added: Vec<String>,
     (key, values): (&str, &[String]),
+    program: &Command,
 ) -> Result<Vec<String>> {
     let mut words: Vec<String> = values.iter().map(|value| format!("--{key}={value}")).collect();
     if values.is_empty() {
         words.push(format!("--{key}"));
     }
     let with_words = [&added[..], &words].concat();
-    match CommandLine::command().try_get_matches_from(inserted(arguments, &with_words)) {
+    match program.clone().try_get_matches_from(inserted(arguments, &with_words)) {
         Ok(_) => Ok(with_words),
         Err(error) if error.kind() == ErrorKind::ArgumentConflict => Ok(added),
         Err(error) => {

@@ -11,17 +11,7 @@ mod comment;
 mod compare;
 mod doctor;
 mod eval;
-/// Optional features. Each folder contains the options, command and measurement of one feature.
-/// Its analysis and report are in files of the same name in `analysis` and `report`.
-mod features {
-    pub mod backfill;
-    pub mod bisect;
-    pub mod confirm;
-    pub mod iterations;
-    pub mod push;
-    pub mod tune;
-    pub mod warmup;
-}
+mod features;
 mod fleet;
 mod gate;
 mod help;
@@ -51,7 +41,7 @@ pub use history::project as project_history;
 pub use status::CommandStatus;
 
 use anyhow::anyhow;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
 use speedwell_analysis::UnknownMetric;
@@ -140,11 +130,11 @@ enum InternalCommand {
 struct DeferredArgs<T>(Box<T>);
 
 impl<T: Args> Args for DeferredArgs<T> {
-    fn augment_args(command: clap::Command) -> clap::Command {
+    fn augment_args(command: Command) -> Command {
         command.defer(T::augment_args)
     }
 
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+    fn augment_args_for_update(command: Command) -> Command {
         command.defer(T::augment_args_for_update)
     }
 }
@@ -167,9 +157,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
         return conclude_command(run_internal(line.command));
     }
-    let with_defaults = init::add_defaults(replace_go_options(arguments));
-    let line = with_defaults.map_err(|error| refuse(&error));
-    match line.and_then(|arguments| parse_command_line(&arguments)) {
+    match parse_command_line(replace_go_options(arguments)) {
         Ok(line) => conclude_command(run_command(line.command)),
         Err(status) => status,
     }
@@ -189,22 +177,24 @@ fn replace_go_options(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Builds every command and option in full, for completions and for tests of the grammar.
-pub fn build_grammar() -> clap::Command {
+pub fn build_grammar() -> Command {
     let mut grammar = CommandLine::command();
     grammar.build();
     grammar
 }
 
-/// Parses the command line and checks that its output files do not conflict. If it prints help or
-/// an error message instead, it returns the exit status as an error.
-fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
+/// Parses the command line, with the defaults of the project file, and checks that its output files
+/// do not conflict. If it prints help or an error message instead, it returns the exit status as an
+/// error.
+fn parse_command_line(arguments: Vec<OsString>) -> Result<CommandLine, CommandStatus> {
+    let mut grammar = CommandLine::command();
+    let arguments = init::add_defaults(arguments, &grammar).map_err(|error| refuse(&error))?;
     let words = arguments.iter().map(|argument| argument.to_str().ok_or(argument));
     let words: Vec<&str> = words.collect::<Result<_, _>>().map_err(|argument| {
         // Names of cases, sessions and files are stored as UTF-8.
         refuse(&anyhow!("argument {argument:?} is not valid UTF-8\nhint: rename the file"))
     })?;
     let typed = words.get(1..).unwrap_or_default();
-    let mut grammar = CommandLine::command();
     if let ["as", tool, ..] = typed
         && !tool.starts_with('-')
     {
@@ -220,17 +210,35 @@ fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStat
         grammar.build();
     }
     let parsed = grammar
-        .try_get_matches_from_mut(arguments)
+        .try_get_matches_from_mut(&arguments)
         .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
     let (line, matches) = parsed.map_err(|error| {
         let formatted = error.format(&mut grammar);
         let command = if lists_commands { &grammar } else { help::typed_command(&grammar) };
-        help::print_refusal(formatted, command, typed)
+        help::print_refusal(formatted, (&grammar, command), typed)
     })?;
-    suggest::check_operands(&line.command, typed)
+    check_operands(&line.command, typed, &grammar)
         .and_then(|()| options::check_outputs(&grammar, &matches))
         .map_err(|error| refuse(&error))?;
     Ok(line)
+}
+
+/// Rejects a parsed command whose operands or outputs make no sense.
+///
+/// # Errors
+/// Fails if there is such an operand; the message suggests a command line.
+fn check_operands(command: &CliCommand, words: &[&str], grammar: &Command) -> anyhow::Result<()> {
+    if !matches!(command, CliCommand::As(_) | CliCommand::New(_)) {
+        suggest::check_outputs(words)?;
+    }
+    match command {
+        CliCommand::Run(args) => suggest::check_targets(&args.0.targets, words, grammar),
+        CliCommand::Load(args) if !args.0.benchmarker => {
+            suggest::check_load(&args.0, words, grammar)
+        }
+        CliCommand::Eval(args) => suggest::check_snippets(&args.0, words),
+        _ => Ok(()),
+    }
 }
 
 /// Prints the reason for rejecting the command line. Returns the exit status.
@@ -283,7 +291,7 @@ fn correct_metric(
         is_value = word == "--metric";
         line.push(corrected);
     }
-    Some(operand_kind::quote_all(&line))
+    Some(operand::quote_all(&line))
 }
 
 fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {

@@ -1,23 +1,21 @@
-//! Parses SOURCE arguments: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::NAME]`.
+//! Parses SOURCE arguments: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::NAME]`. Recognizes single
+//! words (settings, scripts, programs, revisions), and quotes the words of a command line.
 //!
-//! Parsing does not read the locations. Start at [`parse_all`]. The module then reads the profiles
-//! among the operands of a comparison, which record where a program spends its time
-//! ([`read_profiles`]), and builds programs if necessary ([`program_side`]). `operand_kind` decides
-//! what an argument names, and `source` reads results. Profiles are recognized by their content; `foreign::profile` reads the files.
+//! Parsing does not read the locations. Start at [`parse_all`]. The module then builds the programs
+//! among the operands of a comparison if necessary ([`program_side`]). `operand_kind` decides what
+//! an argument of `compare` names, and `source` reads results and profiles.
 
-use crate::source::files_at;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};
 use speedwell_adapters::{
     KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
     framework_without_adapter, is_elf, is_program_with_harness, is_script, is_text, is_wrapper,
 };
-use speedwell_formats::foreign::profile::{FrameNames, read_profile};
-use speedwell_model::{StackProfile, Variant};
+use speedwell_machine::environment::GitRepository;
+use speedwell_model::{Variant, quote};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 /// A parsed SOURCE.
 #[derive(Debug, Clone)]
@@ -314,69 +312,40 @@ pub fn is_executable(file: &Path) -> bool {
     file.is_file() && (is_elf(file) || is_script(file))
 }
 
-/// Reads the operands as profiles. Returns `None` if no operand is a profile.
-///
-/// # Errors
-/// Fails if an operand cannot be read, or if profiles are mixed with other sources.
-pub fn read_profiles(operands: &[SourceOperand]) -> Result<Option<Vec<StackProfile>>> {
-    let read = |operand: &SourceOperand| {
-        read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))
-    };
-    let profiles = operands.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let other = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_none());
-    let first_profile = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_some());
-    match (first_profile, other) {
-        (None, _) => Ok(None),
-        (Some((first_profile, _)), Some((other, _))) => bail!(
-            "'{}' is a profile but '{}' is not: they cannot be compared",
-            first_profile.label,
-            other.label
-        ),
-        (Some(_), None) => Ok(Some(profiles.into_iter().flatten().collect())),
-    }
+/// Whether an argument among the targets has the form NAME=VALUE, and is neither a file nor a part
+/// of one, FILE::NAME=VALUE.
+pub fn is_setting(argument: &str) -> bool {
+    let exists = |text: &str| Path::new(text).exists();
+    let is_part = || split_part(argument, exists).is_some_and(|(target, _)| exists(target));
+    let has_name = argument.split_once('=').is_some_and(|(name, _)| !name.contains("::"));
+    has_name && !exists(argument) && !is_part()
 }
 
-/// Reads and adds up the profiles of one operand. Returns `None` if its files are not profiles.
-fn read_profile_of(operand: &SourceOperand) -> Result<Option<StackProfile>> {
-    let mut files = Vec::new();
-    for location in &operand.locations {
-        // Skip stored sessions and pipes. A pipe can be read only once, by the code that reads
-        // results.
-        let path = Path::new(location);
-        if !path.is_file() && !path.is_dir() {
-            return Ok(None);
-        }
-        files.extend(files_at(location)?);
-    }
-    let mut merged: Option<StackProfile> = None;
-    for file in files {
-        match (&mut merged, profile_in_file(&file)?) {
-            (None, None) => return Ok(None),
-            (None, Some(first)) => merged = Some(first),
-            (Some(merged), Some(next)) if merged.unit == next.unit => merged.merge(&next),
-            (Some(_), Some(_)) => {
-                bail!("the costs in '{file}' have a different unit than in the files before it")
-            }
-            (Some(_), None) => bail!("'{file}' is not a profile, but the files before it are"),
-        }
-    }
-    Ok(merged)
+/// Returns the name in `name=value` or `--name=value`.
+pub fn option_name(word: &str) -> &str {
+    word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-fn profile_in_file(file: &str) -> Result<Option<StackProfile>> {
-    let read_context = || format!("cannot read the file '{file}'");
-    // Rule out files with benchmark results first, so that none is mistaken for a profile.
-    // Executable programs are not profiles, either.
-    let mut opened_file = File::open(file).with_context(read_context)?;
-    let mut bytes = Vec::new();
-    let mut beginning = opened_file.by_ref().take(speedwell_formats::BEGINNING_BYTES);
-    beginning.read_to_end(&mut bytes).with_context(read_context)?;
-    if speedwell_formats::detect_format(&bytes).is_some() || is_elf(Path::new(file)) {
-        return Ok(None);
-    }
-    opened_file.read_to_end(&mut bytes).with_context(read_context)?;
-    let read = read_profile(&bytes, &FrameNames::default());
-    read.with_context(|| format!("cannot read '{file}' as a profile"))
+/// Timeout for git to look up a name.
+const GIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Returns the shell command that starts a script; `None` for other files.
+pub fn script_command(file: &Path) -> Option<String> {
+    discover::script_command(&file.to_string_lossy(), file)
+}
+
+/// Returns what kind of revision git knows under this name: branch, tag or revision.
+pub fn revision_kind(name: &str) -> Option<&'static str> {
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    git.commit_id(name)?;
+    let kinds = [("refs/heads/", "branch"), ("refs/tags/", "tag")];
+    let is_in = |(folder, _): &(&str, &str)| git.commit_id(&format!("{folder}{name}")).is_some();
+    Some(kinds.into_iter().find(is_in).map_or("revision", |(_, kind)| kind))
+}
+
+/// Quotes the arguments as words of a shell command.
+pub fn quote_all<T: AsRef<str>>(arguments: &[T]) -> String {
+    arguments.iter().map(|argument| quote(argument.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -5,16 +5,14 @@
 //! Arguments are tried in this order: `@SESSION`, `-`, an existing path (before `::`), text with a
 //! space. Start at [`classify_all`].
 
-use crate::operand;
-use crate::options::{RunArgs, is_setting};
+use crate::operand::{self, is_setting, quote_all, revision_kind};
+use crate::options::RunArgs;
 use anyhow::{anyhow, bail, ensure};
 use speedwell_adapters::KnownAdapters;
-use speedwell_adapters::discover::{self, find_sources, is_command, similar_file};
-use speedwell_machine::environment::GitRepository;
+use speedwell_adapters::discover::{find_sources, is_command, similar_file};
 use speedwell_machine::process::resolve_program;
 use speedwell_model::quote;
 use std::path::Path;
-use std::time::Duration;
 
 /// What an argument of a comparison names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +26,6 @@ pub enum OperandKind {
     /// A shell command.
     Command(String),
 }
-
-/// Timeout for git to look up a name.
-const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Decides what the targets of `compare` name.
 ///
@@ -103,25 +98,6 @@ pub fn is_target(location: &str) -> bool {
     let adapters = KnownAdapters::new(&[location.to_owned()], &folder);
     folder.join(location).exists()
         && adapters.is_ok_and(|adapters| find_sources(location, &folder, &adapters).is_ok())
-}
-
-/// Returns the shell command that starts a script; `None` for other files.
-pub fn script_command(file: &Path) -> Option<String> {
-    discover::script_command(&file.to_string_lossy(), file)
-}
-
-/// Returns what kind of revision git knows under this name: branch, tag or revision.
-pub fn revision_kind(name: &str) -> Option<&'static str> {
-    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
-    git.commit_id(name)?;
-    let kinds = [("refs/heads/", "branch"), ("refs/tags/", "tag")];
-    let is_in = |(folder, _): &(&str, &str)| git.commit_id(&format!("{folder}{name}")).is_some();
-    Some(kinds.into_iter().find(is_in).map_or("revision", |(_, kind)| kind))
-}
-
-/// Quotes the arguments as words of a shell command.
-pub fn quote_all<T: AsRef<str>>(arguments: &[T]) -> String {
-    arguments.iter().map(|argument| quote(argument.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Suggests `--by` if a single benchmark file and several values of a parameter are given.

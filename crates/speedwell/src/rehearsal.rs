@@ -18,10 +18,9 @@ use speedwell_engine::experiment::{
 };
 use speedwell_engine::{PreparedPlan, describe_failure, reach_warning, try_cases};
 use speedwell_model::{Case, Metric, MetricDirection, Run, Sample, Session, StoppingDesign};
-use speedwell_report::session::report_requested;
 use speedwell_report::{
     self as report, CaseLine, ChartKind, OutputOptions, TrialOutcome, Verbosity, format_about,
-    format_count, format_duration,
+    format_count, format_duration, report_requested,
 };
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! `speedwell report`: shows stored or exported results as tables, studies, charts or data.
 
 use crate::gate::{CommandGate, every_metric};
-use crate::operand::SourceOperand;
+use crate::operand::{SourceOperand, option_name};
 use crate::options::{
     ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
     hide_unused,
@@ -9,7 +9,6 @@ use crate::options::{
 use crate::run::own_gate;
 use crate::source::ResultSource;
 use crate::stored_session::SessionSelection;
-use crate::suggest::option_name;
 use crate::{CommandStatus, operand, source, status, stored_session};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
@@ -23,8 +22,7 @@ use speedwell_formats::node_csv::{CsvLayout, sessions};
 use speedwell_model::Session;
 use speedwell_model::load::measurement::stored_loads;
 use speedwell_report::load::report_load_session;
-use speedwell_report::session::StudyChoice;
-use speedwell_report::{Document, ReportFormat, report_findings, session};
+use speedwell_report::{Document, ReportFormat, StudyChoice, report_findings, session};
 use speedwell_store::{SessionByCases, Store};
 use std::io::Write;
 

@@ -4,13 +4,14 @@
 //! reports a session or experiment that was just measured or is stored, and chooses the exit
 //! status; for a stored session of any size, see [`report_stored`].
 
-use crate::features::warmup::{SeriesLength, plan_series};
+use crate::features::push;
+use crate::features::warmup::series::{SeriesLength, plan_series};
 use crate::gate::{CommandGate, every_metric};
 use crate::options::{FailOn, MeasureTask, RunArgs, fleet_request};
 use crate::profile_recording::record_profiles;
 use crate::serve::MeasuredSubject;
 use crate::stored_session::SessionSelection;
-use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session};
+use crate::{CommandStatus, gate, rehearsal, serve, status, stored_session};
 use anyhow::{Context, Result, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::snippet::sh::is_not_started;

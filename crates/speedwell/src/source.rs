@@ -1,14 +1,15 @@
 //! Reads results: files, folders of files, `-` and stored sessions, for SOURCE operands
-//! ([`read_sources`]) and for commands that store files ([`read_file_or_folder`]).
+//! ([`read_sources`]) and for commands that store files ([`read_file_or_folder`]). Reads the
+//! profiles among operands, which record where a program spends its time ([`read_profiles`]).
 //!
 //! This module combines the locations of an operand and rejects identical sources. It also gives
 //! common names to cases that are selected by different patterns. `operand` parses the arguments
-//! and finds out which operands name programs or profiles instead.
+//! and finds out which operands name programs instead.
 //!
 //! A folder was written by asv or criterion, or contains results files of any format. The module
 //! decides which files of a folder belong together, and which may be skipped. An unreadable file
 //! that asv would skip causes a warning; all others are errors. `speedwell_formats` parses the
-//! files.
+//! files, and `foreign::profile` those with profiles, which are recognized by their content.
 
 use crate::operand::SourceOperand;
 use crate::options::{OutputArgs, StoreArgs};
@@ -17,12 +18,13 @@ use crate::{operand, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use indexmap::IndexMap;
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, similar_file};
-use speedwell_adapters::files_matching;
+use speedwell_adapters::{files_matching, is_elf};
 use speedwell_formats::asv::AsvMetadata;
+use speedwell_formats::foreign::profile::{FrameNames, read_profile};
 use speedwell_formats::{
     CRITERION_JSON, FileFormat, InputFile, MetricDirections, asv, name_criterion_benchmark,
 };
-use speedwell_model::Session;
+use speedwell_model::{Session, StackProfile};
 use speedwell_store::Store;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -495,7 +497,7 @@ const CRITERION_SAMPLES: &str = "**/new/sample.json";
 /// Returns the location itself or, if it is a folder, the files directly in the folder. If there
 /// are only subfolders, as in a folder that criterion wrote, returns the files with the latest
 /// samples of criterion's benchmarks.
-pub fn files_at(location: &str) -> Result<Vec<String>> {
+fn files_at(location: &str) -> Result<Vec<String>> {
     if !Path::new(location).is_dir() {
         return Ok(vec![location.to_owned()]);
     }
@@ -586,6 +588,71 @@ fn result_files(machine: &Path) -> Result<Vec<PathBuf>> {
         is_json && !file.ends_with("machine.json") && file.is_file()
     });
     Ok(files)
+}
+
+/// Reads the operands as profiles. Returns `None` if no operand is a profile.
+///
+/// # Errors
+/// Fails if an operand cannot be read, or if profiles are mixed with other sources.
+pub fn read_profiles(operands: &[SourceOperand]) -> Result<Option<Vec<StackProfile>>> {
+    let read = |operand: &SourceOperand| {
+        read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))
+    };
+    let profiles = operands.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let other = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_none());
+    let first_profile = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_some());
+    match (first_profile, other) {
+        (None, _) => Ok(None),
+        (Some((first_profile, _)), Some((other, _))) => bail!(
+            "'{}' is a profile but '{}' is not: they cannot be compared",
+            first_profile.label,
+            other.label
+        ),
+        (Some(_), None) => Ok(Some(profiles.into_iter().flatten().collect())),
+    }
+}
+
+/// Reads and adds up the profiles of one operand. Returns `None` if its files are not profiles.
+fn read_profile_of(operand: &SourceOperand) -> Result<Option<StackProfile>> {
+    let mut files = Vec::new();
+    for location in &operand.locations {
+        // Skip stored sessions and pipes. A pipe can be read only once, by the code that reads
+        // results.
+        let path = Path::new(location);
+        if !path.is_file() && !path.is_dir() {
+            return Ok(None);
+        }
+        files.extend(files_at(location)?);
+    }
+    let mut merged: Option<StackProfile> = None;
+    for file in files {
+        match (&mut merged, profile_in_file(&file)?) {
+            (None, None) => return Ok(None),
+            (None, Some(first)) => merged = Some(first),
+            (Some(merged), Some(next)) if merged.unit == next.unit => merged.merge(&next),
+            (Some(_), Some(_)) => {
+                bail!("the costs in '{file}' have a different unit than in the files before it")
+            }
+            (Some(_), None) => bail!("'{file}' is not a profile, but the files before it are"),
+        }
+    }
+    Ok(merged)
+}
+
+fn profile_in_file(file: &str) -> Result<Option<StackProfile>> {
+    let read_context = || format!("cannot read the file '{file}'");
+    // Rule out files with benchmark results first, so that none is mistaken for a profile.
+    // Executable programs are not profiles, either.
+    let mut opened_file = File::open(file).with_context(read_context)?;
+    let mut bytes = Vec::new();
+    let mut beginning = opened_file.by_ref().take(speedwell_formats::BEGINNING_BYTES);
+    beginning.read_to_end(&mut bytes).with_context(read_context)?;
+    if speedwell_formats::detect_format(&bytes).is_some() || is_elf(Path::new(file)) {
+        return Ok(None);
+    }
+    opened_file.read_to_end(&mut bytes).with_context(read_context)?;
+    let read = read_profile(&bytes, &FrameNames::default());
+    read.with_context(|| format!("cannot read '{file}' as a profile"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! run. Requests that need all of its runs at once are rejected ([`load_selected`]).
 
 use crate::history::line::branch_tip;
-use crate::operand_kind::quote_all;
+use crate::operand::quote_all;
 use crate::options::MeasureTask;
 use crate::status;
 use anyhow::{Context, Result, anyhow, bail, ensure};

@@ -2,20 +2,22 @@
 //! that works.
 //!
 //! Decides what to suggest from the words, the names of files and the programs in PATH; measures
-//! nothing. [`explain_refusal`] explains a command line that did not parse, [`check_operands`] one
-//! that parsed but makes no sense. Options of other tools are in [`FOREIGN_OPTIONS`]; a
-//! [`Translator`] rewrites all of a command line at once, and the result is suggested only if it
-//! parses.
+//! nothing. [`explain_refusal`] explains a command line that did not parse; [`check_targets`] and
+//! the other checks reject one that parsed but makes no sense. Options of other tools are in
+//! [`FOREIGN_OPTIONS`]; a [`Translator`] rewrites all of a command line at once, and the result is
+//! suggested only if it parses.
 
-use crate::operand_kind::{is_url, quote_all};
-use crate::options::{LoadArgs, RateChoice, SnippetArgs, is_setting, language_alias};
-use crate::{CliCommand, CommandLine, help, init, time};
+use crate::init;
+use crate::operand::{is_setting, option_name, quote_all};
+use crate::operand_kind::is_url;
+use crate::options::{EvalArgs, LoadArgs, RateChoice, SnippetArgs, has_name, language_alias};
 use anyhow::{Context, bail};
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Args, Command};
 use speedwell_adapters::discover::is_command;
 use speedwell_adapters::snippet::{is_module, suggest_call};
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_compat::tool_names;
+use speedwell_machine::process::resolve_program;
 use speedwell_model::{SnippetLanguage, parse_duration, quote};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -290,9 +292,9 @@ fn is_load_script(word: &str) -> bool {
     is_script && !word.contains("://")
 }
 
-/// Returns the translated command line after `prefix`, the name of the command, if the program
+/// Returns the translated command line after `prefix`, the name of the command, if `program`
 /// accepts it. `run` without targets gets those found here.
-fn complete_line(prefix: &[&str], translation: &Translation) -> Option<String> {
+fn complete_line(program: &Command, prefix: &[&str], translation: &Translation) -> Option<String> {
     let mut words: Vec<String> = prefix.iter().map(|word| (*word).to_owned()).collect();
     match (prefix.first(), translation.has_operand) {
         (Some(&"run"), false) => words.extend(init::suggest_targets()),
@@ -301,7 +303,7 @@ fn complete_line(prefix: &[&str], translation: &Translation) -> Option<String> {
     }
     words.extend(translation.words.iter().cloned());
     let line = ["speedwell"].into_iter().chain(words.iter().map(String::as_str));
-    CommandLine::command().try_get_matches_from(line).is_ok().then(|| quote_all(&words))
+    program.clone().try_get_matches_from(line).is_ok().then(|| quote_all(&words))
 }
 
 /// Translates the arguments of `tool` to a command line that begins with `prefix`. Returns them
@@ -314,37 +316,38 @@ fn translate_line(
 ) -> String {
     let command = prefix.first().and_then(|name| program.find_subcommand(name));
     let translated = command.and_then(|command| {
-        complete_line(prefix, &Translator::new(command, tool, typed).translate(typed))
+        complete_line(program, prefix, &Translator::new(command, tool, typed).translate(typed))
     });
     translated.unwrap_or_else(|| quote_all(&[prefix, typed].concat()))
 }
 
-/// Returns the command line `words` with the options of timeit in their meaning there, if the program
-/// accepts it.
+/// Returns the command line `words` of `eval` with the options of timeit in their meaning there, if
+/// the program accepts it.
 pub fn translate_timeit(words: &[&str]) -> Option<String> {
     let (name, typed) = words.split_first()?;
-    let program = crate::build_grammar();
-    let command = program.find_subcommand(name)?;
-    complete_line(&[*name], &Translator::new(command, Some(TIMEIT), typed).translate(typed))
-}
-
-/// Returns the name in `name=value` or `--name=value`.
-pub fn option_name(word: &str) -> &str {
-    word.split_once('=').map_or(word, |(name, _)| name)
+    let eval = EvalArgs::augment_args(Command::new("eval"));
+    let mut program = Command::new("speedwell").args_override_self(true).subcommand(eval);
+    program.build();
+    let translator = Translator::new(program.find_subcommand(name)?, Some(TIMEIT), typed);
+    complete_line(&program, &[*name], &translator.translate(typed))
 }
 
 /// Explains why a command line does not parse, and suggests one that works. `words` follow the
-/// program's name; `command` is the innermost command among them, and `unknown` the option that it
-/// does not have. Returns `None` if nothing better than the parser's message is known.
-pub fn explain_refusal(words: &[&str], command: &Command, unknown: Option<&str>) -> Option<String> {
+/// name of `program`; `command` is the innermost command among them, and `unknown` the option that
+/// it does not have. Returns `None` if nothing better than the parser's message is known.
+pub fn explain_refusal(
+    words: &[&str],
+    (program, command): (&Command, &Command),
+    unknown: Option<&str>,
+) -> Option<String> {
     let (name, operands) = words.split_first()?;
     if command.get_name() == "speedwell" {
-        return explain_first_word(words, command);
+        return explain_first_word(words, program);
     }
     if operands.iter().any(|word| word.starts_with("--json=")) {
         return Some(takes_no_value(words));
     }
-    explain_foreign_option(words, command).or_else(|| match *name {
+    explain_foreign_option(words, program, command).or_else(|| match *name {
         "time" => explain_time_option(operands, unknown?),
         "eval" => explain_language(operands),
         "new" => explain_starter(operands.first()?),
@@ -497,7 +500,7 @@ fn is_address(word: &str) -> bool {
 }
 
 /// Rewrites the command line with our options if it has an unknown option of another tool.
-fn explain_foreign_option(words: &[&str], command: &Command) -> Option<String> {
+fn explain_foreign_option(words: &[&str], program: &Command, command: &Command) -> Option<String> {
     let (name, typed) = words.split_first()?;
     let (tool, typed) = match strip_framework(typed) {
         Some((tool, rest)) if *name == "run" => (Some(tool), rest),
@@ -505,10 +508,10 @@ fn explain_foreign_option(words: &[&str], command: &Command) -> Option<String> {
     };
     let translation = Translator::new(command, tool, typed).translate(typed);
     let foreign = translation.replaced?;
-    let line = complete_line(&[*name], &translation)?;
+    let line = complete_line(program, &[*name], &translation)?;
     let other_hint = match (*name, foreign.option) {
         // The letter may be an option of the measured command.
-        ("time", option) if option.len() == 2 => time::quote_command(typed, option),
+        ("time", option) if option.len() == 2 => quote_command(typed, option),
         ("load", "-s") => {
             Some("\nhint: --requests FILE sends several kinds of requests".to_owned())
         }
@@ -517,11 +520,26 @@ fn explain_foreign_option(words: &[&str], command: &Command) -> Option<String> {
     Some(format!("{}\nhint: speedwell {line}{}", foreign.explain(), other_hint.unwrap_or_default()))
 }
 
+/// Returns a hint that quotes the command before `option`, if it is a word without quotes.
+fn quote_command(words: &[&str], option: &str) -> Option<String> {
+    let option_at = words.iter().position(|word| word.starts_with(option))?;
+    let is_part = |word: &&str| !word.starts_with('-') && !word.contains(char::is_whitespace);
+    let parts = words[..option_at].iter().rev().take_while(|word| is_part(word)).count();
+    let is_program = |index: &usize| resolve_program(Path::new(words[*index])).is_ok();
+    let start = (option_at - parts..option_at).find(is_program)?;
+    let before: String = words[..start].iter().map(|word| format!("{} ", quote(word))).collect();
+    let line = quote_all(&words[start..]);
+    Some(format!(
+        "\nhint: speedwell time {before}{}, or: speedwell time {before}-- {line}",
+        quote(&line)
+    ))
+}
+
 /// Explains an option that only the long form of `time` has, or that belongs to a command without
 /// quotes.
 fn explain_time_option(typed: &[&str], unknown: &str) -> Option<String> {
     if !LONG_FORM_OPTIONS.contains(&unknown) {
-        let hint = time::quote_command(typed, unknown)?;
+        let hint = quote_command(typed, unknown)?;
         return Some(format!("unknown option '{unknown}'{hint}"));
     }
     let count = typed.iter().take_while(|word| !word.starts_with('-')).count();
@@ -536,7 +554,7 @@ fn explain_time_option(typed: &[&str], unknown: &str) -> Option<String> {
 /// Whether the argument has this option, such as `-f` or `--filter`.
 fn has_option(argument: &Arg, option: &str) -> bool {
     match option.strip_prefix("--") {
-        Some(long) => help::has_name(argument, long),
+        Some(long) => has_name(argument, long),
         None => argument.get_short().is_some_and(|letter| option == format!("-{letter}")),
     }
 }
@@ -576,26 +594,11 @@ fn explain_starter(word: &str) -> Option<String> {
     ))
 }
 
-/// Rejects a parsed command whose operands or outputs make no sense.
+/// Rejects a file after `--json`, and `-` after `-o`.
 ///
 /// # Errors
-/// Fails if there is such an operand; the message suggests a command line.
-pub fn check_operands(command: &CliCommand, words: &[&str]) -> anyhow::Result<()> {
-    if !matches!(command, CliCommand::As(_) | CliCommand::New(_)) {
-        check_outputs(words)?;
-    }
-    match command {
-        CliCommand::Run(args) => check_targets(&args.0.targets, words),
-        CliCommand::Load(args) if !args.0.benchmarker => check_load(&args.0, words),
-        CliCommand::Eval(args) if args.0.language() != SnippetLanguage::Sh => {
-            check_snippets(args.0.language(), (&args.0.snippets, &args.0.snippet), words)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Rejects a file after `--json`, and `-` after `-o`.
-fn check_outputs(words: &[&str]) -> anyhow::Result<()> {
+/// Fails if there is one; the message suggests a command line.
+pub fn check_outputs(words: &[&str]) -> anyhow::Result<()> {
     let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
     for (index, word) in words[..end].iter().enumerate() {
         let length = match (*word, words[..end].get(index + 1)) {
@@ -613,14 +616,16 @@ fn check_outputs(words: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Rejects targets that belong to another command.
-fn check_targets(targets: &[String], words: &[&str]) -> anyhow::Result<()> {
+///
+/// # Errors
+/// Fails if there is one; the message suggests a command line of `program`.
+pub fn check_targets(targets: &[String], words: &[&str], program: &Command) -> anyhow::Result<()> {
     let named: Vec<&str> = targets.iter().map(String::as_str).collect();
     let Some(missing) = named.iter().find(|word| !Path::new(word).exists()) else { return Ok(()) };
     let typed = words.get(1..).unwrap_or_default();
     let framework = strip_framework(typed).or_else(|| strip_framework(&named));
     let (kind, line) = if let Some((tool, rest)) = framework {
-        let program = crate::build_grammar();
-        ("a tool, not a target", translate_line(&program, &["run"], Some(tool), rest))
+        ("a tool, not a target", translate_line(program, &["run"], Some(tool), rest))
     } else if is_url(missing) {
         ("an address, not a benchmark", format!("load {}", quote_all(&named)))
     } else if missing.starts_with('@') {
@@ -633,9 +638,12 @@ fn check_targets(targets: &[String], words: &[&str]) -> anyhow::Result<()> {
 
 /// Rejects what other load generators accept in the place of a URL, and a body that looks like a
 /// duration, unless the method is given.
-fn check_load(args: &LoadArgs, words: &[&str]) -> anyhow::Result<()> {
+///
+/// # Errors
+/// Fails if there is one; the message suggests a command line of `program`.
+pub fn check_load(args: &LoadArgs, words: &[&str], program: &Command) -> anyhow::Result<()> {
     let typed = words.get(1..).unwrap_or_default();
-    let suggest = || translate_line(&crate::build_grammar(), &["load"], None, typed);
+    let suggest = || translate_line(program, &["load"], None, typed);
     if let Some(body) = duration_body(typed)
         && args.spec.data.as_deref() == Some(body)
     {
@@ -663,17 +671,17 @@ fn check_load(args: &LoadArgs, words: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rejects the name of a file in the place of code.
-fn check_snippets(
-    language: SnippetLanguage,
-    (snippets, hooks): (&[String], &SnippetArgs),
-    words: &[&str],
-) -> anyhow::Result<()> {
+/// Rejects the name of a file in the place of code, except of shell commands.
+///
+/// # Errors
+/// Fails if there is one; the message suggests a command line.
+pub fn check_snippets(args: &EvalArgs, words: &[&str]) -> anyhow::Result<()> {
+    let language = args.language();
     let is_file = |code: &&String| {
         let path = Path::new(code.as_str());
-        path.extension().is_some() && path.is_file()
+        language != SnippetLanguage::Sh && path.extension().is_some() && path.is_file()
     };
-    let (init, worker, done) = (&hooks.init, &hooks.init_worker, &hooks.done);
+    let SnippetArgs { init, init_worker: worker, done, .. } = &args.snippet;
     for (option, texts) in [("--init", init), ("--init-worker", worker), ("--done", done)] {
         if let Some(file) = texts.iter().find(is_file) {
             let named = words.iter().map(|word| match word.strip_suffix(file.as_str()) {
@@ -686,7 +694,7 @@ fn check_snippets(
             bail!("in {option}: '{file}' is a file, not code\nhint: speedwell {line}");
         }
     }
-    let Some(file) = snippets.iter().find(is_file) else { return Ok(()) };
+    let Some(file) = args.snippets.iter().find(is_file) else { return Ok(()) };
     let program = match language {
         SnippetLanguage::Python => "python3",
         language => language.name(),
@@ -748,5 +756,22 @@ mod tests {
             let words: Vec<&str> = line.split(' ').collect();
             assert_eq!(translate_timeit(&words).as_deref(), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn an_option_of_a_command_suggests_quotes() {
+        for (words, option, expected) in [
+            (&["ls", "-l"][..], "-l", "speedwell time 'ls -l', or: speedwell time -- ls -l"),
+            (
+                &["-r", "10", "ls", "-la", "a b"],
+                "-l",
+                "speedwell time -r 10 'ls -la '\\''a b'\\''', or: speedwell time -r 10 -- ls -la 'a b'",
+            ),
+        ] {
+            let hint = quote_command(words, option).unwrap();
+            assert_eq!(hint, format!("\nhint: {expected}"));
+        }
+        assert_eq!(quote_command(&["sleep 1", "-l"], "-l"), None, "it is quoted already");
+        assert_eq!(quote_command(&["-l"], "-l"), None);
     }
 }

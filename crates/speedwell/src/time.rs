@@ -3,7 +3,7 @@
 //! Adds what helps people who type commands: the check that every command exists before any runs,
 //! and hints for commands without quotes. Start at [`run`].
 
-use crate::operand_kind::{quote_all, script_command};
+use crate::operand::{quote_all, script_command};
 use crate::options::{
     CommandArgs, EvalArgs, MetricArgs, ParameterArgs, ResultArgs, RunArgs, SnippetArgs,
     hide_unused, parse,
@@ -15,7 +15,6 @@ use clap::Args;
 use speedwell_adapters::discover::similar_file;
 use speedwell_adapters::snippet::sh::unknown_command;
 use speedwell_engine::{ExecutionArgs, SamplingRequest, WarmupLength};
-use speedwell_machine::process::resolve_program;
 use speedwell_model::{SnippetLanguage, quote};
 use std::path::Path;
 
@@ -167,42 +166,5 @@ fn suggest_command(commands: &[String], index: usize) -> Option<String> {
     match similar_file(&others[0], Path::new(".")).filter(|file| *file != others[0]) {
         Some(file) => Some(format!("did you mean the file '{file}'?")),
         None => is_unquoted.then(|| format!("speedwell time {}", quote(&commands.join(" ")))),
-    }
-}
-
-/// Returns a hint that quotes the command before `option`, if it is a word without quotes.
-pub fn quote_command(words: &[&str], option: &str) -> Option<String> {
-    let option_at = words.iter().position(|word| word.starts_with(option))?;
-    let is_part = |word: &&str| !word.starts_with('-') && !word.contains(char::is_whitespace);
-    let parts = words[..option_at].iter().rev().take_while(|word| is_part(word)).count();
-    let is_program = |index: &usize| resolve_program(Path::new(words[*index])).is_ok();
-    let start = (option_at - parts..option_at).find(is_program)?;
-    let before: String = words[..start].iter().map(|word| format!("{} ", quote(word))).collect();
-    let line = quote_all(&words[start..]);
-    Some(format!(
-        "\nhint: speedwell time {before}{}, or: speedwell time {before}-- {line}",
-        quote(&line)
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_option_of_a_command_suggests_quotes() {
-        for (words, option, expected) in [
-            (&["ls", "-l"][..], "-l", "speedwell time 'ls -l', or: speedwell time -- ls -l"),
-            (
-                &["-r", "10", "ls", "-la", "a b"],
-                "-l",
-                "speedwell time -r 10 'ls -la '\\''a b'\\''', or: speedwell time -r 10 -- ls -la 'a b'",
-            ),
-        ] {
-            let hint = quote_command(words, option).unwrap();
-            assert_eq!(hint, format!("\nhint: {expected}"));
-        }
-        assert_eq!(quote_command(&["sleep 1", "-l"], "-l"), None, "it is quoted already");
-        assert_eq!(quote_command(&["-l"], "-l"), None);
     }
 }

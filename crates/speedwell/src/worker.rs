@@ -12,9 +12,8 @@ use speedwell_engine::execution::experiment;
 use speedwell_engine::execution::load::LOAD_SUBCOMMAND;
 use speedwell_remote::fleet::{receive_bundle, worker};
 use speedwell_remote::load::perform_load;
-use speedwell_remote::machines::{SHARD_SUBCOMMAND, STILL_RUNNING};
-use speedwell_remote::roles::worker::perform_role;
-use speedwell_remote::{ROLE_SUBCOMMAND, roles};
+use speedwell_remote::machines::{ROLE_SUBCOMMAND, SHARD_SUBCOMMAND, STILL_RUNNING};
+use speedwell_remote::roles::{self, worker::perform_role};
 use std::path::PathBuf;
 
 /// Work of a worker process.

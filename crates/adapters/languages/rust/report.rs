@@ -2,9 +2,9 @@
 
 use crate::histogram::Histogram;
 use crate::process;
-use crate::run::{Mode, Run};
+use crate::run::{Mode, Own, Run};
 use crate::wire::{Command, Event};
-use crate::{worker::Own, Fault};
+use crate::Fault;
 use std::sync::atomic::Ordering::*;
 use std::sync::PoisonError;
 

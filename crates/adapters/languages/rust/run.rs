@@ -1,9 +1,10 @@
-//! Shared by all workers of a run.
+//! What the threads of a run share: the run itself, and the figures of each worker.
 
+use crate::histogram::Histogram;
 use crate::process::cpu_now_ns;
 use crate::wire::Command;
-use crate::worker::Figures;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use crate::Fault;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -142,6 +143,30 @@ impl Run {
             self.warm.store(true, Release);
         }
     }
+}
+
+/// Shared by the control thread and a worker.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Whether the worker is in a run.
+    pub busy: AtomicBool,
+    pub total: AtomicI64,
+    pub taken: AtomicUsize,
+    pub begin_ns: AtomicI64,
+    pub end_ns: AtomicI64,
+    /// Processor time of the sample, or from the first point to the last.
+    pub cpu_ns: AtomicI64,
+    pub own: Mutex<Own>,
+}
+
+/// The results of a worker at the end of a run, or at a streamed point.
+#[derive(Debug, Default)]
+pub struct Own {
+    pub points: Vec<(i64, i64)>,
+    pub late_ns: i64,
+    pub batch: u64,
+    pub times: Option<Histogram>,
+    pub fault: Option<Fault>,
 }
 
 /// The reference loop: constant work, so that changes of its time are due to the machine.

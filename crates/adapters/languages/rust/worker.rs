@@ -3,12 +3,12 @@
 use crate::histogram::Histogram;
 use crate::process::cpu_now_ns;
 use crate::requests::{counted, is_counted};
-use crate::run::{Mode, Run};
+use crate::run::{Figures, Mode, Run};
 use crate::{guarded, Code, Fault};
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::*};
+use std::sync::atomic::Ordering::*;
 use std::sync::mpsc::{channel, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -27,30 +27,6 @@ pub enum News {
     Ended,
     /// A command, or the end of the commands.
     Line(Option<String>),
-}
-
-/// Shared by the control thread and a worker.
-#[derive(Debug, Default)]
-pub struct Figures {
-    /// Whether the worker is in a run.
-    pub busy: AtomicBool,
-    pub total: AtomicI64,
-    pub taken: AtomicUsize,
-    pub begin_ns: AtomicI64,
-    pub end_ns: AtomicI64,
-    /// Processor time of the sample, or from the first point to the last.
-    pub cpu_ns: AtomicI64,
-    pub own: Mutex<Own>,
-}
-
-/// The results of a worker at the end of a run, or at a streamed point.
-#[derive(Debug, Default)]
-pub struct Own {
-    pub points: Vec<(i64, i64)>,
-    pub late_ns: i64,
-    pub batch: u64,
-    pub times: Option<Histogram>,
-    pub fault: Option<Fault>,
 }
 
 /// The control thread's handle of a worker. The worker ends when its sender is dropped.

@@ -6,24 +6,23 @@
 //! `comparison.rs` pairs the benchmarks of the sides of a comparison.
 
 mod comparison;
-mod part;
 mod target;
 
 pub use crate::job::BenchmarkSelection;
+pub use crate::part::{BenchmarkPart, shared_word};
 pub use comparison::{
     CaseDivision, ComparisonSide, divide_cases, find_common_benchmarks as common_benchmarks,
 };
-pub use part::{BenchmarkPart, shared_word};
 pub use target::{
     core_source, declared_variants, find_experiment, is_command, is_text, read_named_file,
     script_command, similar_file,
 };
 
+use crate::failure::HarnessFailure;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     ProgressReporter, SourceKind, StartMode,
 };
-use crate::run_outcome::HarnessFailure;
 use crate::snippet::{example_call, is_module};
 use crate::suites::{KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter};
 use anyhow::{Context as _, bail, ensure};
@@ -512,7 +511,7 @@ fn describe_source(
         limit: DESCRIBE_TIMEOUT,
     };
     // A failed build is reported when the cases are described.
-    let _ = crate::build_if_package(source, baseline, reporter);
+    let _ = crate::build_if_package(source, &request.program, baseline, reporter);
     let described = harness.describe_source(&request);
     let mut description = described.unwrap_or_else(|failure| BenchmarkDescription {
         failure: Some(failure.in_description(source)),

@@ -15,13 +15,13 @@ use super::http_tool::{
 };
 use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
 use crate::cache::{self, DescriptionOrigin};
+use crate::failure::{HarnessFailure, converse};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, DeclaredParameter, DescribeRequest, RunContext, StartMode,
     TrialMode, permits_value,
 };
-use crate::run_outcome::{DescribeResult, HarnessFailure, converse};
 use crate::suites::command::CollectedOutput;
-use crate::{LanguageHarness, RunOutcome, sources};
+use crate::{DescribeResult, LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
 use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec};
 use speedwell_model::{Case, FailureCause, ParameterValue};

@@ -13,11 +13,10 @@ pub mod core;
 pub mod http_tool;
 
 use crate::cache::SEARCH_PATH;
+use crate::failure::{HarnessFailure, converse};
 use crate::job::{BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode};
 use crate::reported_values::{ReportedRate, observe_rate, parse_elapsed_ns};
-use crate::run_outcome::{
-    DescribeResult, HarnessFailure, converse, declared_metric, describe_file, perform_case,
-};
+use crate::run_outcome::{DescribeResult, declared_metric, describe_file, perform_case};
 use crate::{LanguageHarness, RunOutcome, RunResult, sources};
 use http_tool::ToolShim;
 use serde::Deserialize as _;

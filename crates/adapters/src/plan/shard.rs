@@ -2,33 +2,10 @@
 //! it. Another machine may have the same files elsewhere, so the paths in a plan can be mapped to
 //! other folders ([`RelocationMap`]).
 
-use super::SessionPlan;
+use super::{PlanShard, SessionPlan, ShardOfPlan};
 use crate::BenchmarkJob;
 use anyhow::ensure;
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// Shard for one machine: some cases with all their blocks and variants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanShard {
-    /// Indexes of the cases in [`SessionPlan::jobs`], ascending.
-    pub jobs: Vec<u32>,
-    /// Stratum to which the shard belongs. A stratum is one execution of the whole plan, by one
-    /// machine or several, with its own slot numbers, block numbers and random order.
-    #[serde(default)]
-    pub stratum: u32,
-}
-
-/// Relation of a shard to the whole plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardOfPlan {
-    /// The shard.
-    pub shard: PlanShard,
-    /// Number of cases of the whole plan.
-    pub cases: u32,
-    /// Number of strata of the whole plan.
-    pub strata: u32,
-}
 
 impl SessionPlan {
     /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and
@@ -169,8 +146,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::super::tests::test_plan;
-    use super::super::{BlockShuffle, PlanSlot, SessionPlan};
-    use super::PlanShard;
+    use super::super::{BlockShuffle, PlanShard, PlanSlot, SessionPlan};
     use speedwell_model::RunOrder;
 
     /// Divides cases at random among this many shards. Drops empty shards.

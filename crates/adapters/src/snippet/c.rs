@@ -7,12 +7,11 @@
 //! calls `setjmp` does not contain the user's code, because compilers keep few variables in
 //! registers where `setjmp` may return twice.
 
-use super::SnippetBuild;
-use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
+use super::parts::{GeneratedSource, LineMarkers, SnippetBuild, SnippetPart, SnippetParts};
 use crate::cache::{cache_folder, hash_name, write_file};
 use crate::compile::{self, BuildRecipe, variable_words};
+use crate::failure::HarnessFailure;
 use crate::layout::{LinkedProgram, ObjectFiles, write_failure};
-use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_model::{FailureCause, SnippetLanguage};
 

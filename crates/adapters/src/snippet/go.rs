@@ -1,11 +1,10 @@
 //! Compiles Go snippets. All code of a snippet is in one function, where `:=` infers the types of
 //! variables.
 
-use super::SnippetBuild;
-use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
+use super::parts::{GeneratedSource, LineMarkers, SnippetBuild, SnippetPart, SnippetParts};
 use crate::compile::{GeneratedBuild, hash_folders, program_version};
+use crate::failure::HarnessFailure;
 use crate::layout::{LinkRecord, LinkedBuild, LinkedProgram, build_folder, time_build};
-use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,15 @@
 //! Compiles Java snippets. The parts of a snippet are nested in lambda expressions, so that each
 //! part sees the types of the parts before it.
 
-use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts, TextPosition};
+use super::parts::{
+    GeneratedSource, LineMarkers, SnippetBuild, SnippetPart, SnippetParts, TextPosition,
+};
 use super::text::StatementKind;
-use super::{SnippetBuild, adjacent_program, resolve_links};
 use crate::cache::sorted_entries;
-use crate::compile::{GeneratedBuild, hash_folders, program_version};
-use crate::run_outcome::HarnessFailure;
+use crate::compile::{
+    GeneratedBuild, adjacent_program, hash_folders, program_version, resolve_links,
+};
+use crate::failure::HarnessFailure;
 use crate::sources;
 use speedwell_machine::process::ProcessSpec;
 use std::fs;

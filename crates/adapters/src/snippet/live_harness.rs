@@ -7,7 +7,7 @@
 //! "Measuring code". Start at [`LiveHarness::open`].
 
 use crate::ProtocolMessage;
-use crate::run_outcome::HarnessFailure;
+use crate::failure::HarnessFailure;
 use crate::snippet::build_process;
 use crate::snippet::timing::parse_timing;
 use speedwell_machine::process::{

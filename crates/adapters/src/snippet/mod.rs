@@ -7,11 +7,12 @@
 //! `languages/`, and `compile.rs` runs the compilers. Start at [`SnippetHarness`].
 
 use crate::cache::{cache_folder, find_in_path, locate_program, sorted_entries};
-use crate::compile::{GeneratedBuild, variable_words};
+use crate::compile::{GeneratedBuild, adjacent_program, resolve_links, variable_words};
 use crate::layout::{LinkRecord, LinkedProgram, RunLayout};
 use crate::node::JsRuntime;
 use crate::own_program;
 use crate::sources::{self, HarnessSources};
+use parts::SnippetBuild;
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
 use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
 use std::fs;
@@ -28,7 +29,7 @@ pub mod sh;
 mod text;
 mod timing;
 
-pub use crate::run_outcome::HarnessFailure;
+pub use crate::failure::HarnessFailure;
 pub use live_harness::{CommandAnswer, LiveHarness};
 pub use runs::{
     SharedProcesses, SnippetHarness, expected_duration, folded_warning, shared_process_failure,
@@ -329,18 +330,6 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, HarnessFailure> {
     .compile()
 }
 
-/// Returns the program `name` in the folder of `program`, or just the name if it is not there.
-fn adjacent_program(program: &Path, name: &str) -> PathBuf {
-    let adjacent = resolve_links(program).with_file_name(name);
-    if adjacent.is_file() { adjacent } else { PathBuf::from(name) }
-}
-
-/// Locates a program and follows links to it.
-fn resolve_links(program: &Path) -> PathBuf {
-    let location = locate_program(program);
-    fs::canonicalize(&location).unwrap_or(location)
-}
-
 /// Folder of Elixir's modules.
 fn elixir_library(program: &Path) -> Result<PathBuf, HarnessFailure> {
     let location = resolve_links(program);
@@ -356,15 +345,6 @@ fn missing_language(program: &Path, name: &str, package: &str) -> HarnessFailure
         program.display()
     );
     HarnessFailure::start_failed(reason)
-}
-
-/// A snippet in a compiled language, and how its program is built.
-#[derive(Clone, Copy)]
-struct SnippetBuild<'a> {
-    snippet: &'a Snippet,
-    compiler: &'a Path,
-    variant: &'a Variant,
-    layout: RunLayout,
 }
 
 /// Compiles a snippet in a compiled language to a program that speaks the protocol: the user's code

@@ -6,11 +6,23 @@
 //! interpretation, the parts with compiler errors are treated as statements without a value. If the
 //! program was compiled earlier, it is found without trying the interpretations again.
 //!
-//! A [`GeneratedSource`] tracks the positions of the user's code in it.
+//! A [`SnippetBuild`] is the input of each language: a snippet, its compiler and its variant. A
+//! [`GeneratedSource`] tracks the positions of the user's code in the file.
 
 use super::text::{SplitText, StatementKind};
-use crate::run_outcome::HarnessFailure;
-use speedwell_model::{FailureCause, Snippet};
+use crate::failure::HarnessFailure;
+use crate::layout::RunLayout;
+use speedwell_model::{FailureCause, Snippet, Variant};
+use std::path::Path;
+
+/// A snippet in a compiled language, and how its program is built.
+#[derive(Clone, Copy)]
+pub struct SnippetBuild<'a> {
+    pub snippet: &'a Snippet,
+    pub compiler: &'a Path,
+    pub variant: &'a Variant,
+    pub layout: RunLayout,
+}
 
 /// The parts of a snippet in execution order; missing ones are empty.
 #[derive(Debug, Clone)]

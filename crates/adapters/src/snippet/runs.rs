@@ -12,8 +12,9 @@ use super::live_harness::{
 use super::timing::parse_timing;
 use super::{build_with_layout, is_module};
 use crate::counting::{CountingInputs, perform_counted};
+use crate::failure::{HarnessFailure, converse};
 use crate::job::{BenchmarkJob, RunContext};
-use crate::run_outcome::{HarnessFailure, add_metric, converse, harness_warnings};
+use crate::run_outcome::{add_metric, harness_warnings};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, shell_line, unix_time_ms};

@@ -1,15 +1,14 @@
 //! Compiles Rust snippets. Each part is in a separate file, and the generated program includes
 //! these files.
 
-use super::SnippetBuild;
-use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
+use super::parts::{SnippetBuild, SnippetPart, SnippetParts, rewrite_for_user};
 use crate::cache::sorted_entries;
 use crate::compile::{GeneratedBuild, hash_folders, program_version};
+use crate::failure::HarnessFailure;
 use crate::layout::{
     LinkRecord, LinkedBuild, LinkedProgram, ShuffleMethod, build_folder, gap_bytes,
     link_with_first, names_linker, time_build,
 };
-use crate::run_outcome::HarnessFailure;
 use crate::sources;
 use speedwell_model::Variant;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Builds the benchmark programs of a package, with a single command or with cargo. The tool
 //! decides for itself what to rebuild; each Speedwell process calls it once per package and
-//! variant. Start at [`target_programs`].
+//! variant. Start at [`target_programs`], which returns each of them as a [`BuiltProgram`].
 //!
 //! Built programs are copied to the cache folder. The copies have names that depend on their
 //! content, so that a rebuild never replaces a program that is being measured.
@@ -10,10 +10,9 @@ use super::registry::{
     KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter,
 };
 use crate::cache::{self, cache_folder};
-use crate::compile::{BuiltProgram, io_failure, remove_unused, run_compiler};
-use crate::job::BenchmarkSource;
-use crate::run_outcome::HarnessFailure;
-use crate::{ProgressReporter, resolve_program_for};
+use crate::compile::{io_failure, remove_unused, run_compiler};
+use crate::failure::HarnessFailure;
+use crate::job::{BenchmarkSource, ProgressReporter};
 use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use speedwell_config::adapter::{BuildStep, SuiteAdapter};
@@ -27,6 +26,51 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
+
+/// A built program of a framework.
+#[derive(Debug, Clone)]
+pub struct BuiltProgram {
+    /// Path in the cache folder.
+    pub program: PathBuf,
+    /// Adapter with which the program is listed and executed.
+    pub adapter: Arc<SuiteAdapter>,
+    /// Name of the bench target, if cargo built the program.
+    pub target: Option<String>,
+    /// Folder in which the language's tool would start the program.
+    pub folder: PathBuf,
+}
+
+impl BuiltProgram {
+    /// Returns the values for the placeholders in the adapter's commands. `source` is the benchmark
+    /// file or folder.
+    pub fn placeholder_values(&self, source: &Path, variant: &Variant) -> PlaceholderValues {
+        let folder = if source.is_dir() { Some(source) } else { source.parent() };
+        PlaceholderValues::default()
+            .path("program", &self.program)
+            .path("file", source)
+            .path("folder", folder.unwrap_or(Path::new("/")))
+            // Listing writes no results. A replay by hand may write results to this folder.
+            .text("scratch", "/tmp/speedwell-results")
+            .words("arguments", variant.arguments.clone())
+    }
+
+    /// Builds the process of a command.
+    pub fn build_process(
+        &self,
+        command: &[String],
+        filling: &PlaceholderValues,
+        variant: &Variant,
+    ) -> ProcessSpec {
+        let mut words = filling.fill(command).into_iter();
+        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+        let declared = self.adapter.keys.environment.iter();
+        spec.environment =
+            declared.map(|(name, value)| (name.clone(), filling.fill_text(value))).collect();
+        spec.environment.extend(variant.environment.iter().cloned());
+        spec.directory = Some(self.folder.clone());
+        spec
+    }
+}
 
 /// Returns the programs of a target: the target itself, or the programs built from it.
 pub(super) fn target_programs(
@@ -54,23 +98,23 @@ pub(super) fn target_programs(
 }
 
 /// Builds the programs of a package under a variant, before it is known which of its cases will
-/// run. Does nothing if the source is not a package, or if this process has already built the
-/// programs.
+/// run. `program` is the tool that builds them. Does nothing if the source is not a package, or if
+/// this process has already built the programs.
 ///
 /// # Errors
 /// Fails if the package does not compile, or its tool is missing.
 pub fn build_if_package(
     source: &BenchmarkSource,
+    program: &Path,
     variant: &Variant,
     reporter: ProgressReporter<'_>,
 ) -> anyhow::Result<()> {
     let Some(adapter) = source.adapter().filter(|adapter| adapter.keys.build.is_some()) else {
         return Ok(());
     };
-    let program = resolve_program_for(source, variant);
     let source = source.under(variant);
     let built =
-        build_programs((adapter, &source.user_suites), &source.file, &program, variant, reporter);
+        build_programs((adapter, &source.user_suites), &source.file, program, variant, reporter);
     built.map(drop).map_err(|failure| {
         anyhow!("'{}' of '{}' {}", source.name, variant.name, explain_build_failure(&failure))
     })

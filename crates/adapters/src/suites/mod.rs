@@ -18,15 +18,14 @@ pub use registry::{
     framework_without_adapter, is_elf, is_script, is_wrapper, serialize_adapter,
 };
 
-use crate::compile::BuiltProgram;
+use crate::failure::{HarnessFailure, converse, start_reason};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase, permits_value,
 };
-use crate::run_outcome::{DescribeResult, HarnessFailure, converse, start_reason};
-use crate::{LanguageHarness, ModuleLog, RunOutcome, RunResult};
+use crate::{DescribeResult, LanguageHarness, ModuleLog, RunOutcome, RunResult};
 use anyhow::{Context as _, Result, ensure};
-use build::target_programs;
+use build::{BuiltProgram, target_programs};
 use command::{
     CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, read_result_file,
     remove_decided, with_placeholders,

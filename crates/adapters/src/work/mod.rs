@@ -285,8 +285,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use crate::discover::BenchmarkSelection;
-    use crate::job::SuiteCase;
+    use crate::job::{BenchmarkSelection, SuiteCase};
     use crate::{DescribeRequest, builtin_adapter};
     use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Reports on cases that several machines measured, and their error rates.
 
 use super::only_row;
-use crate::machines::{MachineEffect, conclude_across};
+use crate::machines::conclude_across;
 use crate::policy::JudgingPolicy;
-use crate::{AcrossMachines, AnalysisSettings, CaseComparison};
+use crate::{AcrossMachines, AnalysisSettings, CaseComparison, MachineEffect};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_fixtures::FakeSession;

@@ -6,8 +6,7 @@
 //! computes the number of requests in flight from such figures. Start at [`CheckedCells`].
 
 use crate::CandidateComparison;
-use crate::comparison::SourceSide;
-use crate::grid::{RunGrid, distinct_items};
+use crate::grid::{RunGrid, SourceSide, distinct_items};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers};
 use speedwell_model::{Case, IntervalEstimate, ParameterValue, Run, Session, SessionState, median};
 use std::collections::HashMap;

@@ -22,7 +22,7 @@ pub use cells::KnownFacts;
 pub use finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
 pub(super) use loads::withdraw_latency_verdicts;
 
-use crate::comparison::SourceSide;
+use crate::grid::SourceSide;
 use crate::warnings::add_distinct;
 use cells::{CheckedCells, LOADS, check_single_runs, short_names};
 use copies::{RecordDigests, RecordGroups};

@@ -5,10 +5,10 @@
 //! and the order of tables, rows and columns. [`filter_record`] decides which results are kept.
 
 use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart};
+use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use crate::benchstat::samples::{
     SampleComparison, SampleSummary, format_percentage, geometric_mean,
 };
-use crate::benchstat::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -8,7 +8,7 @@
 //! code, or an executable file that does not begin like JSON. As in `compare.py`, a program runs as
 //! one process, and its output is shown while it runs. Start at [`ComparedSources::open_sides`].
 
-use crate::compare_py::{ComparePyRequest, TOOL};
+use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};

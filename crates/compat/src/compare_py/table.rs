@@ -6,7 +6,7 @@
 //! [`warning_sentences`] and the functions after it return messages that `compare.py` itself does
 //! not print.
 
-use crate::compare_py::ComparePyRequest;
+use crate::compare_py::arguments::ComparePyRequest;
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
     UTest, UTestTable,

@@ -5,7 +5,9 @@
 //! settings thus define the same load in all three. Start at [`LoadKeys::resolve_load`] and
 //! [`resolve_benchmark`].
 
-use super::group::{FileContext, ValueTable, combine_cases, group_parameters, reserved_name_error};
+use super::parameters::{
+    FileContext, ValueTable, combine_cases, group_parameters, reserved_name_error,
+};
 use crate::file_part::{FilePart, NodeContent, NodeTable, TreeNode};
 use crate::value::{
     DeferredValue, DurationValue, NumberValue, OneOrMany, PlainValue, PositiveCount, RegexPattern,
@@ -350,12 +352,11 @@ pub fn resolve_benchmark(
     }
     let name = part.place.last_key();
     let (declared, sections) = rewrite_keys(keys, part)?;
-    let parameters = group_parameters(&declared, part, file.known, file.settings)?;
-    let benchmark = format!("{}/{name}", file.experiment);
+    let parameters = group_parameters(&declared, part, file)?;
     let group = BenchmarkGroup {
         name: name.to_owned(),
         kind: GroupKind::Load,
-        cases: combine_cases(&[], part, &benchmark, &parameters, file.settings)?,
+        cases: combine_cases(&[], part, name, &parameters, file)?,
         parameters,
         expected_loads: Vec::new(),
         metrics: Vec::new(),

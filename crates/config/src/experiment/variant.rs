@@ -5,8 +5,8 @@
 //! comparison would include their difference. A key without a built-in meaning defines a
 //! placeholder, which the file must use.
 
-use super::group::check_name;
 use super::load::ProofKeys;
+use super::parameters::check_name;
 use super::target::{CommandArguments, CommandText, EnvironmentKeys};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
 use crate::placeholders::PlaceholderMap;

@@ -16,7 +16,6 @@
 //! stacks (`--call-graph dwarf`) would slow the program many times over. Callers of functions
 //! compiled without frame pointers are therefore missing.
 
-use crate::execution::experiment::current_value;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use speedwell_formats::foreign::profile::{FrameNames, read_perf_script, read_profile};
@@ -412,7 +411,7 @@ const SYMBOL_VARIABLES: [(&str, &str); 3] = [
 /// variable has in the spec or, if the spec does not mention it, in our own environment.
 fn enable_symbols(spec: &mut ProcessSpec) {
     for (name, addition) in SYMBOL_VARIABLES {
-        let previous = current_value(spec, name).unwrap_or_default();
+        let previous = spec.variable(name).unwrap_or_default();
         let value = match previous.trim() {
             "" => addition.to_owned(),
             previous if previous.contains(addition) => previous.to_owned(),

@@ -4,6 +4,8 @@
 //! measuring, threads share only the flags that end the load; results go to the monitoring thread
 //! through mailboxes. Start at [`run`], which encodes the requests, starts the threads, monitors them
 //! and adds up their results. Continue with `worker`, the event loop of a thread, and `connection`.
+//!
+//! [`send_probe`] sends the single request before a load, with the same event loop.
 
 mod clock;
 mod connection;
@@ -14,24 +16,27 @@ mod recorder;
 mod worker;
 mod worker_core;
 
-pub use worker_core::{ProbeError, ProbeResponse, send_probe};
-
 use crate::http2::UrlScheme;
 use crate::load::{
-    HttpVersion, KindsError, LoadConfig, LoadShare, RequestSource, ServerAddress, TlsError,
+    CertificateRefusal, HttpVersion, KindsError, LoadConfig, LoadShare, RequestSource,
+    ServerAddress, TlsError,
 };
+use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};
 use clock::{LoadClock, NEVER, TICK_NS};
 use recorder::{HandedTotals, RequestRecorder, TotalsMailbox};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use speedwell_model::load::latency::{RequestTotals, TimeDistribution};
-use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, TimelineTick};
+use speedwell_model::load::latency::{RequestOutcome, RequestTotals, TimeDistribution};
+use speedwell_model::load::measurement::{
+    LoadMeasurement, LoadTimeline, ProbeFacts, RequestRecord, TimelineTick,
+};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use worker::{LoadWorker, ThreadResult};
-use worker_core::{TlsParameters, WorkerCore};
+use worker_core::{ConnectionFacts, TlsParameters, WorkerCore};
 
 /// Why a load has no result. Failures of connections and requests are not listed here: they are
 /// part of a result.
@@ -76,8 +81,7 @@ pub fn run_with_clock(
     watch: &mut dyn FnMut(&ProgressReport),
 ) -> Result<LoadMeasurement, LoadStartError> {
     validate_load(load)?;
-    let tls = tls_parameters(load)?;
-    let source = request_source(load)?;
+    let (tls, source) = (tls_parameters(load)?, request_source(load)?);
     let threads = thread_count(load);
     let mailboxes: Vec<TotalsMailbox> =
         (0..threads).map(|_| TotalsMailbox::new(load.is_closed())).collect();
@@ -173,8 +177,8 @@ fn validate_load(load: &LoadConfig) -> Result<(), LoadStartError> {
 /// Number of threads to start. A closed load has at most one thread per client.
 fn thread_count(load: &LoadConfig) -> u32 {
     match &load.pace {
-        crate::pace::PacingModel::Closed(closed) => load.threads.min(closed.concurrency).max(1),
-        crate::pace::PacingModel::Open(_) => load.threads,
+        PacingModel::Closed(closed) => load.threads.min(closed.concurrency).max(1),
+        PacingModel::Open(_) => load.threads,
     }
 }
 
@@ -418,6 +422,125 @@ impl ProgressTracker {
             self.timeline.merge_pairs();
         }
         recent.to_tick()
+    }
+}
+
+// The code below sends a probe, the single request before a load. It returns the complete response
+// and facts about the connection.
+
+/// A complete response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeResponse {
+    /// The response and its connection. With HTTP/3, the cipher is unknown and therefore empty, and
+    /// only the length of the body is known, which is also the number of bytes of the response.
+    pub facts: ProbeFacts,
+    /// Value of the `Location` header.
+    pub location: Option<String>,
+    /// Beginning of the body.
+    pub body: Vec<u8>,
+    /// Whether the response counts as success.
+    pub is_success: bool,
+}
+
+/// Why there is no complete response.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// Nothing could be sent.
+    #[error(transparent)]
+    Start(#[from] LoadStartError),
+    /// The request failed.
+    #[error("{}", .0.description())]
+    Failed(ErrorClass),
+    /// The server's certificate was rejected.
+    #[error("the server's certificate was rejected: {0}")]
+    Certificate(CertificateRefusal),
+    /// The probe was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Sends the first request of a load once, on its own connection.
+///
+/// # Errors
+/// Fails if there is no complete response.
+pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
+    validate_load(load)?;
+    let load = single_request(load);
+    let (tls, source) = (tls_parameters(&load)?, request_source(&load)?);
+    let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
+    let recorder = RequestRecorder::new(&load, NEVER);
+    let clock = LoadClock::start(speedwell_model::clock::WaitClock::REAL);
+    let mut core = WorkerCore::new(&load, &source, tls, recorder, clock, LoadShare::ONLY)
+        .map_err(LoadStartError::System)?;
+    core.facts = Some(ConnectionFacts::default());
+    let mut worker = LoadWorker::new(core, &mailbox, stop, &end_ns);
+    let end = worker.send_all().map_err(LoadStartError::System)?;
+    #[cfg(feature = "http3")]
+    worker.close_quic();
+    let row = worker.core.recorder.rows.first().copied();
+    let Some(row) = row.filter(|_| !end.is_interrupted) else {
+        return Err(ProbeError::Interrupted);
+    };
+    match row.outcome {
+        RequestOutcome::Ok | RequestOutcome::Failed(ErrorClass::Status | ErrorClass::Assertion) => {
+            Ok(build_response(&worker, &row))
+        }
+        RequestOutcome::Failed(class) => Err(explain_failure(class, &worker)),
+        _ => Err(ProbeError::Interrupted),
+    }
+}
+
+/// Explains why the request failed: by the error class or, if the certificate was rejected, by the
+/// reason for the rejection.
+fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
+    let tls = worker.core.tls.as_ref().filter(|_| class == ErrorClass::TlsVerify);
+    let refusal = tls.and_then(|tls| tls.last_refusal.take());
+    refusal.map_or(ProbeError::Failed(class), ProbeError::Certificate)
+}
+
+/// Reduces a load to one request on one connection.
+fn single_request(load: &LoadConfig) -> LoadConfig {
+    LoadConfig {
+        pace: PacingModel::Closed(ClosedPace { concurrency: 1, think: ThinkTime::None }),
+        stop: StopCondition { after_requests: Some(1), after_ns: None },
+        steady: None,
+        streams_per_connection: 1,
+        warmup_ns: 0,
+        drain_ns: NEVER,
+        threads: 1,
+        part: LoadShare::ONLY,
+        keeps_rows: true,
+        ..load.clone()
+    }
+}
+
+fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {
+    let connection = worker.connections.first();
+    let watch = connection.and_then(|connection| connection.protocol.response_watch());
+    let field = |name: &str| {
+        let value = watch.and_then(|watch| watch.value(name))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    };
+    let core = &worker.core;
+    let facts = core.facts.clone().unwrap_or_default();
+    let [server, content_type, location] = ConnectionFacts::FIELDS;
+    ProbeResponse {
+        facts: ProbeFacts {
+            address: core.load.target.addresses[0].to_string(),
+            tls: facts.tls,
+            status: row.status,
+            server: field(server),
+            content_type: field(content_type),
+            body_bytes: row.body_bytes,
+            wire_bytes: row.wire_bytes,
+            is_reusable: core.recorder.last.reusable,
+            connect_ns: facts.connect_ns,
+            service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
+            redirected_from: Vec::new(),
+        },
+        location: field(location),
+        body: watch.map_or(Vec::new(), |watch| watch.body().to_vec()),
+        is_success: row.outcome == RequestOutcome::Ok,
     }
 }
 

@@ -1,25 +1,19 @@
-//! Holds what all connections of a thread share, and sends a probe: the single request before a
-//! load. Start at [`WorkerCore`] and [`send_probe`].
+//! Holds what all connections of a thread share. Start at [`WorkerCore`].
 
+use super::clock::{LoadClock, SocketEvent, SocketPoll};
 #[cfg(feature = "http3")]
-use super::clock::LoadTimer;
-use super::clock::{LoadClock, NEVER, SocketEvent, SocketPoll};
-use super::recorder::{RequestRecorder, TotalsMailbox};
-use super::worker::LoadWorker;
-use super::{LoadStartError, request_source, tls_parameters, validate_load};
+use super::clock::{LoadTimer, NEVER};
+use super::recorder::RequestRecorder;
 use crate::http1::ResponseWatch;
 use crate::load::{
-    BodyRule, CertificateRefusal, LastRefusal, LoadConfig, LoadShare, RequestSource, ServerAddress,
-    key_bits,
+    BodyRule, LastRefusal, LoadConfig, LoadShare, RequestSource, ServerAddress, key_bits,
 };
-use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime, thread_part};
+use crate::pace::{PacingModel, thread_part};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ProtocolVersion};
-use speedwell_model::load::latency::RequestOutcome;
-use speedwell_model::load::measurement::{ProbeFacts, RequestRecord, TlsFacts};
+use speedwell_model::load::measurement::TlsFacts;
 use speedwell_model::load::outcomes::ErrorClass;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 #[derive(Debug, Clone)]
 pub(super) struct TlsParameters {
@@ -226,9 +220,7 @@ impl TimedQuicEngine {
     }
 }
 
-// The code below sends a probe, the single request before a load. It returns the complete response
-// and facts about the connection.
-
+/// Facts about the connection of a probe.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionFacts {
     pub tls: Option<TlsFacts>,
@@ -272,121 +264,5 @@ impl ConnectionFacts {
             group: None,
             alpn: Some(String::from_utf8_lossy(&established.alpn).into_owned()),
         });
-    }
-}
-
-/// A complete response.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeResponse {
-    /// The response and its connection. With HTTP/3, the cipher is unknown and therefore empty, and
-    /// only the length of the body is known, which is also the number of bytes of the response.
-    pub facts: ProbeFacts,
-    /// Value of the `Location` header.
-    pub location: Option<String>,
-    /// Beginning of the body.
-    pub body: Vec<u8>,
-    /// Whether the response counts as success.
-    pub is_success: bool,
-}
-
-/// Why there is no complete response.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// Nothing could be sent.
-    #[error(transparent)]
-    Start(#[from] LoadStartError),
-    /// The request failed.
-    #[error("{}", .0.description())]
-    Failed(ErrorClass),
-    /// The server's certificate was rejected.
-    #[error("the server's certificate was rejected: {0}")]
-    Certificate(CertificateRefusal),
-    /// The probe was interrupted.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-/// Sends the first request of a load once, on its own connection.
-///
-/// # Errors
-/// Fails if there is no complete response.
-pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
-    validate_load(load)?;
-    let load = single_request(load);
-    let (tls, source) = (tls_parameters(&load)?, request_source(&load)?);
-    let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
-    let recorder = RequestRecorder::new(&load, NEVER);
-    let clock = LoadClock::start(speedwell_model::clock::WaitClock::REAL);
-    let mut core = WorkerCore::new(&load, &source, tls, recorder, clock, LoadShare::ONLY)
-        .map_err(LoadStartError::System)?;
-    core.facts = Some(ConnectionFacts::default());
-    let mut worker = LoadWorker::new(core, &mailbox, stop, &end_ns);
-    let end = worker.send_all().map_err(LoadStartError::System)?;
-    #[cfg(feature = "http3")]
-    worker.close_quic();
-    let row = worker.core.recorder.rows.first().copied();
-    let Some(row) = row.filter(|_| !end.is_interrupted) else {
-        return Err(ProbeError::Interrupted);
-    };
-    match row.outcome {
-        RequestOutcome::Ok | RequestOutcome::Failed(ErrorClass::Status | ErrorClass::Assertion) => {
-        }
-        RequestOutcome::Failed(class) => return Err(explain_failure(class, &worker)),
-        _ => return Err(ProbeError::Interrupted),
-    }
-    Ok(build_response(&worker, &row))
-}
-
-/// Explains why the request failed: by the error class or, if the certificate was rejected, by the
-/// reason for the rejection.
-fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
-    let tls = worker.core.tls.as_ref().filter(|_| class == ErrorClass::TlsVerify);
-    let refusal = tls.and_then(|tls| tls.last_refusal.take());
-    refusal.map_or(ProbeError::Failed(class), ProbeError::Certificate)
-}
-
-/// Reduces a load to one request on one connection.
-fn single_request(load: &LoadConfig) -> LoadConfig {
-    LoadConfig {
-        pace: PacingModel::Closed(ClosedPace { concurrency: 1, think: ThinkTime::None }),
-        stop: StopCondition { after_requests: Some(1), after_ns: None },
-        steady: None,
-        streams_per_connection: 1,
-        warmup_ns: 0,
-        drain_ns: NEVER,
-        threads: 1,
-        part: LoadShare::ONLY,
-        keeps_rows: true,
-        ..load.clone()
-    }
-}
-
-fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {
-    let connection = worker.connections.first();
-    let watch = connection.and_then(|connection| connection.protocol.response_watch());
-    let field = |name: &str| {
-        let value = watch.and_then(|watch| watch.value(name))?;
-        Some(String::from_utf8_lossy(value).into_owned())
-    };
-    let core = &worker.core;
-    let facts = core.facts.clone().unwrap_or_default();
-    let [server, content_type, location] = ConnectionFacts::FIELDS;
-    ProbeResponse {
-        facts: ProbeFacts {
-            address: core.load.target.addresses[0].to_string(),
-            tls: facts.tls,
-            status: row.status,
-            server: field(server),
-            content_type: field(content_type),
-            body_bytes: row.body_bytes,
-            wire_bytes: row.wire_bytes,
-            is_reusable: core.recorder.last.reusable,
-            connect_ns: facts.connect_ns,
-            service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
-            redirected_from: Vec::new(),
-        },
-        location: field(location),
-        body: watch.map_or(Vec::new(), |watch| watch.body().to_vec()),
-        is_success: row.outcome == RequestOutcome::Ok,
     }
 }

@@ -3,7 +3,7 @@
 //! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
 //! so that no other thread has to be woken for them. Start at [`H3Engine::run_until_event`].
 
-use crate::http3::{EventQueue, H3Event, socket_error_class};
+use crate::http3::event::{EventQueue, H3Event, socket_error_class};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, ClientConfig, IdleTimeout, TransportConfig, UdpPoller, VarInt};

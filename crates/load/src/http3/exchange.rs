@@ -7,7 +7,7 @@ use crate::http1::{
 };
 use crate::http2::is_omitted;
 use crate::http3::engine::{RaceWinner, race_futures};
-use crate::http3::{
+use crate::http3::event::{
     EventKind, EventQueue, H3Response, RequestFailure, RequestSender, StreamEvent, StreamKey,
 };
 use bytes::{Buf, Bytes};

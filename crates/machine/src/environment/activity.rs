@@ -5,8 +5,8 @@
 //! before measuring, and `speedwell doctor` reports a problem. Start at [`busy_machine`],
 //! [`ActivityInterval::start`] and [`ProcessWatch::take_snapshot`].
 
+use super::file_tree::{FileTree, find_field};
 use super::system;
-use super::{FileTree, find_field};
 use crate::process::{cpu_ns_of, cpu_ns_of_others, name_of, tree_of};
 use rustix::param::page_size;
 use speedwell_model::{ActivitySnapshot, Environment, KernelStats};
@@ -538,7 +538,7 @@ impl SensorFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::fake::machine;
+    use crate::environment::file_tree::fake::machine;
     use crate::process::{ProcessSpec, ServiceProcess};
     use std::fs;
 

@@ -2,7 +2,7 @@
 //! limit and uses options that the program understands. Start at [`describe_program`] and
 //! [`program_version`].
 
-use crate::environment::FileTree;
+use crate::environment::file_tree::FileTree;
 use crate::process::{
     ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock, resolve_program, run_child,
 };
@@ -164,7 +164,7 @@ fn start_with_retry(spec: &ProcessSpec) -> Option<ProcessOutcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::fake::machine;
+    use crate::environment::file_tree::fake::machine;
     use speedwell_fixtures::write_program;
     use std::fs;
     use std::fs::Permissions;

@@ -1,7 +1,7 @@
 //! Reads facts about the operating system: kernel, clock, address space layout, memory and
 //! virtualization.
 
-use super::{FileTree, find_field};
+use super::file_tree::{FileTree, find_field};
 use crate::process::CpuSet;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -366,7 +366,7 @@ fn find_own_group(tree: &FileTree, controller: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::fake::machine;
+    use crate::environment::file_tree::fake::machine;
 
     #[test]
     fn the_kernel_and_the_distribution_are_named() {

@@ -83,6 +83,14 @@ impl ProcessSpec {
         self.environment.push((name.into(), value.into()));
         self
     }
+
+    /// Returns the value that a variable has after the changes of this specification.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let found = self.environment.iter().rev().find(|(variable, _)| variable == name);
+        let is_unset = self.unset.iter().any(|variable| variable == name);
+        let inherited = || std::env::var(name).ok().filter(|_| !is_unset);
+        found.map(|(_, value)| value.clone()).or_else(inherited)
+    }
 }
 
 /// Returns a shell line that starts the same program in the same folder with the same added

@@ -1,39 +1,41 @@
 //! Runs the loop that measures a session on other machines: submits work, collects and merges the
-//! results, and [recovers from losses](FleetCoordinator::settle_attempts).
+//! results, and [recovers from losses](FleetCoordinator::settle_attempts): retries a shard, moves it
+//! to another machine or gives it up.
 //!
 //! A shard is a part of the plan for one machine. It is done when one of its attempts completes. An
 //! attempt writes its results to a spool, which is a file or a stream. Only complete blocks are
 //! merged. The spools are authoritative. The job status that the engine (Slurm, for example)
 //! reports is only a hint. Start at [`FleetCoordinator::run`].
-//!
-//! The coordinator polls often after something has arrived ([`PollBackoff`]). It polls less often
-//! the longer nothing happens, because polling takes time from a measurement on the same machine.
 
 use super::attempt::{
     ShardRequest, SpoolFile, SpoolStream, StaleAttempts, attempt_spool_path, expected_slots,
-    request_path, stop_marker,
+    replaced_marker, request_path, stop_marker,
 };
+use super::polling::{MAX_SPOOL_INTERVAL, MIN_SPOOL_INTERVAL, PollBackoff, WaitingReport};
 use crate::machines::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
-use anyhow::Result;
-use speedwell_adapters::plan::{PlanShard, SessionPlan};
+use anyhow::{Result, ensure};
+use speedwell_adapters::plan::{PlanShard, PlanSlot, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_engine::EventListener;
 use speedwell_engine::execution::SessionEnd;
 use speedwell_formats::spool::{self, SpoolItem, SpoolReader};
 use speedwell_machine::process::is_interrupt_requested;
-use speedwell_model::SessionEvent;
+use speedwell_model::{FailureCause, SessionEvent, SessionStep, StepFailure};
 use speedwell_store::{BlockOrigin, MergeOutcome, SessionRecorder, ShardState, StoredShard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// Interval between checks while the coordinator waits for spools to end or jobs to exit.
-const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time that idle jobs may take to exit before they are canceled.
 const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
 /// Time that workers may take to finish their current block.
 const BLOCK_GRACE: Duration = Duration::from_secs(10);
+/// Number of failed attempts on one machine after which a shard is given up.
+const MAX_ATTEMPTS: u32 = 3;
+/// Number of consecutive attempts without a completed block after which a machine gets no more
+/// work.
+const MAX_MACHINE_FAILURES: u32 = 2;
 
 /// A session that other machines measure.
 pub(super) struct FleetCoordinator<'a, 's, 'l> {
@@ -160,7 +162,7 @@ impl FleetCoordinator<'_, '_, '_> {
     /// daemon, the job occupies its machine until it is canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
-        let (begin, mut pause) = (Instant::now(), SPOOL_POLL_INTERVAL);
+        let (begin, mut pause) = (Instant::now(), MIN_SPOOL_INTERVAL);
         while !jobs.is_empty() && self.engine.has_queue() {
             // Everything is measured, so a failed query does not matter.
             let Ok(states) = self.engine.job_states(&jobs) else {
@@ -174,7 +176,7 @@ impl FleetCoordinator<'_, '_, '_> {
             }
             // Each query starts a program and burdens the controller.
             thread::sleep(pause);
-            pause = (pause * 2).min(SPOOL_POLL_INTERVALS[1]);
+            pause = (pause * 2).min(MAX_SPOOL_INTERVAL);
         }
     }
 
@@ -253,7 +255,7 @@ impl FleetCoordinator<'_, '_, '_> {
     /// Fails if the store cannot be written or the engine does not answer.
     pub fn collect_status(&mut self) -> Result<(SessionEnd, Vec<(u32, String)>)> {
         while self.collect_spools()? || !self.streams.iter().all(|stream| stream.has_ended) {
-            thread::sleep(SPOOL_POLL_INTERVAL);
+            thread::sleep(MIN_SPOOL_INTERVAL);
         }
         let mut statuses = Vec::new();
         let jobs: Vec<JobId> = self.attempts.iter().map(|attempt| attempt.job.clone()).collect();
@@ -536,7 +538,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let jobs: Vec<JobId> = self.attempts.iter().map(|attempt| attempt.job.clone()).collect();
         let begin = Instant::now();
         while begin.elapsed() < grace && self.is_any_shared_open()? {
-            thread::sleep(SPOOL_POLL_INTERVAL);
+            thread::sleep(MIN_SPOOL_INTERVAL);
         }
         self.engine.cancel_jobs(&jobs)?;
         let begin = Instant::now();
@@ -544,7 +546,7 @@ impl FleetCoordinator<'_, '_, '_> {
             || (begin.elapsed() < Duration::from_secs(2)
                 && !self.streams.iter().all(|stream| stream.has_ended))
         {
-            thread::sleep(SPOOL_POLL_INTERVAL);
+            thread::sleep(MIN_SPOOL_INTERVAL);
         }
         self.release_shards()
     }
@@ -573,6 +575,162 @@ impl FleetCoordinator<'_, '_, '_> {
         };
         Ok(self.attempts.iter().any(is_open))
     }
+
+    /// Settles the attempts that have ended.
+    pub fn settle_attempts(&mut self) -> Result<()> {
+        let (ended, open) = std::mem::take(&mut self.attempts)
+            .into_iter()
+            .partition(|attempt: &ShardAttempt| attempt.end.is_some());
+        self.attempts = open;
+        // All attempts of one worker end together and are counted as one failure.
+        let mut counted: BTreeSet<JobId> = BTreeSet::new();
+        for attempt in ended {
+            let shard = attempt.origin.shard;
+            let was_useless = attempt.blocks == 0
+                && !attempt.is_resumed
+                && matches!(attempt.end, Some(Err(_)))
+                && counted.insert(attempt.job.clone());
+            if was_useless {
+                self.machines[attempt.origin.machine as usize].failures += 1;
+            }
+            match attempt.end {
+                Some(Ok(())) => self.set_state(shard, ShardState::Done)?,
+                Some(Err(reason)) => {
+                    self.notify_replaced(attempt.origin);
+                    if let (Some(file), false) = (attempt.file, attempt.has_ended) {
+                        self.stale.running.push((attempt.origin, attempt.reader, file));
+                    }
+                    self.retry_shard(shard, &reason)?;
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves shards away from a machine that cannot store their requests, for example because its
+    /// disk is full.
+    pub fn abandon_machine(&mut self, machine: usize, shards: &[u32], reason: &str) -> Result<()> {
+        let name = &self.machines[machine].fleet_machine.name;
+        ensure!(self.other_machine(machine).is_some(), "{name}: {reason}");
+        self.machines[machine].failures = MAX_MACHINE_FAILURES;
+        shards.iter().try_for_each(|shard| self.retry_shard(*shard, reason))
+    }
+
+    /// Tells an attempt's worker to stop after its current block. The engine may have reported a
+    /// live worker dead. Such a worker's results are no longer used, but it still occupies the
+    /// machine.
+    pub fn notify_replaced(&self, origin: BlockOrigin) {
+        let machine = &self.machines[origin.machine as usize];
+        if machine.is_shared {
+            // If this fails, the worker stops once the next attempt's spool exists.
+            let _ = fs::write(replaced_marker(&machine.folder, origin.shard, origin.attempt), "");
+        }
+    }
+
+    /// Prepares a new attempt at a shard, on another machine if the current machine keeps failing.
+    /// Gives up the shard after too many failed attempts.
+    fn retry_shard(&mut self, shard: u32, reason: &str) -> Result<()> {
+        let stored = self.shards[shard as usize].clone();
+        let machine = stored.machine as usize;
+        let name = self.machines[machine].fleet_machine.name.clone();
+        self.failed_attempts[shard as usize] += 1;
+        if self.failed_attempts[shard as usize] >= MAX_ATTEMPTS {
+            return self.give_up_shard(shard, &format!("{name}: {reason}"));
+        }
+        let replacement = self.other_machine(machine);
+        let keeps_failing = self.machines[machine].failures >= MAX_MACHINE_FAILURES;
+        self.shards[shard as usize].attempt += 1;
+        self.shards[shard as usize].state = ShardState::Waiting;
+        match replacement {
+            Some(replacement) if keeps_failing => {
+                self.failed_attempts[shard as usize] = 0;
+                self.move_shard(shard, replacement, &name, reason)?;
+            }
+            _ => {
+                let attempt = stored.attempt + 1;
+                self.warn(&format!(
+                    "{name}: {reason}; its remaining work is restarted (attempt {attempt})"
+                ))?;
+            }
+        }
+        let stored = &self.shards[shard as usize];
+        self.merger.set_shard(shard, stored)
+    }
+
+    /// The least loaded of the other usable machines.
+    fn other_machine(&self, excluded: usize) -> Option<u32> {
+        let load = |machine: usize| {
+            let shards = self.shards.iter().filter(|stored| stored.machine as usize == machine);
+            shards.filter(|stored| !is_settled(stored.state)).count()
+        };
+        let candidates = (0..self.machines.len()).filter(|&index| {
+            index != excluded && self.machines[index].failures < MAX_MACHINE_FAILURES
+        });
+        candidates.min_by_key(|&index| load(index)).map(|index| index as u32)
+    }
+
+    /// Restarts the unfinished cases of a shard on another machine, with new slots (positions in
+    /// the plan). Marks the existing runs of these cases as superseded.
+    fn move_shard(&mut self, shard: u32, to: u32, from: &str, reason: &str) -> Result<()> {
+        let stored = self.shards[shard as usize].clone();
+        let part = self.plan.extract_shard(&to_shard(&stored))?;
+        let number = self.merger.number();
+        let decided = self.merger.store().decided_cases(number)?;
+        let finished = self.merger.store().finished_slots(number)?;
+        let is_open = |job: &u32| {
+            let index = stored.jobs.iter().position(|shard_job| shard_job == job);
+            let label = &self.plan.jobs[*job as usize].label;
+            let mut slots = part.slots().into_iter().filter(|slot| Some(slot.job) == index);
+            !decided.contains_key(label) && slots.any(|slot| !finished.contains(&slot.index))
+        };
+        let open: Vec<u32> = stored.jobs.iter().copied().filter(is_open).collect();
+        let is_restarted = |slot: &PlanSlot| open.contains(&stored.jobs[slot.job]);
+        let restarted_slots = part.slots().into_iter().filter(is_restarted).map(|slot| slot.index);
+        self.merger.supersede_runs(&restarted_slots.collect::<Vec<u32>>())?;
+        let strata = self.shards.iter().map(|stored| stored.stratum + 1);
+        let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
+        let name = self.machines[to as usize].fleet_machine.name.clone();
+        self.warn(&format!(
+            "{from}: {reason}; {} of its cases are restarted on {name}",
+            open.len()
+        ))?;
+        let moved = &mut self.shards[shard as usize];
+        moved.machine = to;
+        moved.stratum = stratum;
+        moved.jobs = open;
+        if moved.jobs.is_empty() {
+            moved.state = ShardState::Done;
+        }
+        Ok(())
+    }
+
+    /// Gives up a shard. Each of its cases becomes a failure, unless it was decided early.
+    fn give_up_shard(&mut self, shard: u32, reason: &str) -> Result<()> {
+        self.set_state(shard, ShardState::Lost)?;
+        let decided = self.merger.store().decided_cases(self.merger.number())?;
+        for &job in &self.shards[shard as usize].jobs {
+            let job = &self.plan.jobs[job as usize];
+            if decided.contains_key(&job.label) {
+                continue;
+            }
+            let failure = StepFailure {
+                step: SessionStep::Run,
+                benchmark: job.source.name.clone(),
+                case: Some(job.label.clone()),
+                variant: None,
+                slot: None,
+                cause: FailureCause::Start {
+                    reason: format!("given up after {MAX_ATTEMPTS} attempts: {reason}"),
+                },
+                stderr_tail: String::new(),
+                replay: String::new(),
+            };
+            self.merger.add_failure(&failure)?;
+            self.listener.observe(&SessionEvent::Failed(&failure))?;
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn is_settled(state: ShardState) -> bool {
@@ -586,141 +744,4 @@ pub(super) fn is_submitted(state: ShardState) -> bool {
 /// The part of the plan that a shard covers.
 pub(super) fn to_shard(stored: &StoredShard) -> PlanShard {
     PlanShard { jobs: stored.jobs.clone(), stratum: stored.stratum }
-}
-
-/// Minimum and maximum interval between checks of the spools.
-const SPOOL_POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
-/// A result that arrives after a wait of `t` is noticed at most `t / LATENESS_DIVISOR` later, or
-/// after the minimum interval if that is longer.
-const LATENESS_DIVISOR: u32 = 20;
-/// Delay between handing out work and the first query about it.
-const FIRST_QUERY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum number of machines to name for each reason for waiting.
-const MAX_NAMES: usize = 5;
-
-/// Decides when to poll. It starts anew when work is handed out.
-struct PollBackoff {
-    /// When something arrived most recently.
-    last_news: Instant,
-    last_query: Instant,
-    pause: Duration,
-    max_pause: Duration,
-}
-
-impl PollBackoff {
-    /// Starts at `now`. The first query to the engine is due after one second, or after `max_pause`
-    /// if that is shorter. Each query doubles the pause, up to `max_pause`.
-    pub fn new(now: Instant, max_pause: Duration) -> PollBackoff {
-        PollBackoff {
-            last_news: now,
-            last_query: now,
-            pause: FIRST_QUERY_DELAY.min(max_pause),
-            max_pause,
-        }
-    }
-
-    /// Time until the next check of the spools.
-    pub fn time_to_next_poll(&self, now: Instant) -> Duration {
-        let idle_time = now.saturating_duration_since(self.last_news);
-        (idle_time / LATENESS_DIVISOR).clamp(SPOOL_POLL_INTERVALS[0], SPOOL_POLL_INTERVALS[1])
-    }
-
-    /// Whether to query the engine now. If so, increases the time until the next query.
-    pub fn is_query_due(&mut self, now: Instant) -> bool {
-        let is_due = now.saturating_duration_since(self.last_query) >= self.pause;
-        if is_due {
-            self.last_query = now;
-            self.pause = (self.pause * 2).min(self.max_pause);
-        }
-        is_due
-    }
-}
-
-/// Describes work that the engine has not started: as of the last query, and as last reported to
-/// the user.
-#[derive(Debug, Default)]
-struct WaitingReport {
-    latest: String,
-    reported: String,
-}
-
-impl WaitingReport {
-    /// Describes which machines wait and why, if that is worth reporting: if the description is the
-    /// same as at the last query, and was not the last one reported. This excludes the short wait
-    /// that always occurs between two tasks of a job. `waiting` lists the machines by reason.
-    pub fn update(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
-        let reasons =
-            waiting.iter().filter(|(reason, _)| !["", "None", "(null)"].contains(&reason.as_str()));
-        let parts: Vec<String> = reasons
-            .map(|(reason, machines)| format!("{} ({reason})", join_names(machines)))
-            .collect();
-        let description = parts.join(", ");
-        let is_stable = description.is_empty() || description == self.latest;
-        self.latest = description;
-        if !is_stable || self.latest == self.reported {
-            return None;
-        }
-        self.reported.clone_from(&self.latest);
-        (!self.reported.is_empty()).then_some(self.reported.as_str())
-    }
-}
-
-fn join_names(machines: &[String]) -> String {
-    let shown = machines[..machines.len().min(MAX_NAMES)].join(", ");
-    match machines.len().saturating_sub(MAX_NAMES) {
-        0 => shown,
-        others => format!("{shown} and {others} more"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn polls_and_queries_become_rarer_while_nothing_happens() {
-        let begin = Instant::now();
-        let at = |ms: u64| begin + Duration::from_millis(ms);
-        let mut rhythm = PollBackoff::new(begin, Duration::from_secs(5));
-        let pauses =
-            [10, 1000, 2000, 60_000].map(|ms| rhythm.time_to_next_poll(at(ms)).as_millis());
-        assert_eq!(pauses, [50, 50, 100, 250]);
-        let asked = |rhythm: &mut PollBackoff, from: u64| -> Vec<u64> {
-            (from..from + 24_000)
-                .step_by(50)
-                .filter(|ms| rhythm.is_query_due(at(*ms)))
-                .map(|ms| ms - from)
-                .collect()
-        };
-        let expected = [1000, 3000, 7000, 12_000, 17_000, 22_000];
-        assert_eq!(asked(&mut rhythm, 0), expected);
-        rhythm.last_news = at(60_000);
-        assert_eq!(rhythm.time_to_next_poll(at(60_100)).as_millis(), 50);
-        rhythm = PollBackoff::new(at(100_000), rhythm.max_pause);
-        assert_eq!(asked(&mut rhythm, 100_000), expected);
-        let mut always = PollBackoff::new(begin, Duration::from_secs(1));
-        assert_eq!(asked(&mut always, 0).len(), 23);
-    }
-
-    #[test]
-    fn an_unchanged_waiting_reason_is_reported_only_once() {
-        let mut queue = WaitingReport::default();
-        let mut said = |parts: &[(&str, usize)]| {
-            let machines = |count| (1..=count).map(|at| format!("n{at}")).collect();
-            let parts = parts.iter();
-            let waiting = parts.map(|(reason, count)| ((*reason).to_owned(), machines(*count)));
-            queue.update(&waiting.collect()).map(str::to_owned)
-        };
-        assert_eq!(said(&[("Resources", 1)]), None, "a short wait is not reported");
-        let resources = said(&[("Resources", 1)]);
-        assert_eq!(resources.as_deref(), Some("n1 (Resources)"));
-        assert_eq!(said(&[("Resources", 1)]), None);
-        assert_eq!(said(&[("Priority", 7), ("Resources", 1)]), None);
-        let both = said(&[("Priority", 7), ("Resources", 1)]);
-        let both = both.unwrap_or_default();
-        assert_eq!(both, "n1, n2, n3, n4, n5 and 2 more (Priority), n1 (Resources)");
-        assert_eq!(said(&[("None", 1)]), None);
-        assert_eq!(said(&[("Resources", 1)]), None);
-        assert!(said(&[("Resources", 1)]).is_some(), "a new wait is reported");
-    }
 }

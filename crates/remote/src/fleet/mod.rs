@@ -16,6 +16,7 @@
 
 pub(crate) mod attempt;
 mod coordinator;
+mod polling;
 pub(crate) mod upload;
 pub mod worker;
 
@@ -24,8 +25,9 @@ pub use upload::receive_bundle;
 
 use crate::machines::bundle::FileBundle;
 use crate::machines::clean::{self, CleanSummary};
-use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState, content_store};
-use crate::roles::worker::{ROLE_SUBCOMMAND, WorkerRequest};
+use crate::machines::{
+    FleetEngine, FleetMachine, JobId, MachineState, ROLE_SUBCOMMAND, WorkerRequest, content_store,
+};
 use anyhow::{Context, Result, bail, ensure};
 use attempt::{SpoolStream, StaleAttempts, request_path, stop_marker};
 use coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled, is_submitted};

@@ -6,8 +6,7 @@
 //! ([`MachineIdentity::of_this_machine`]).
 
 use super::bundle::encode_hex;
-use crate::machines::{FleetEngine, FleetMachine};
-use crate::roles::worker::{ROLE_SUBCOMMAND, WorkerRequest};
+use crate::machines::{FleetEngine, FleetMachine, ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Result, anyhow};
 use ring::digest;
 use serde::{Deserialize, Serialize};

@@ -5,17 +5,15 @@
 //! A detached worker outlives the process that started it. It is identified by its process ID and
 //! start time and by the boot ID of the machine. Start at [`LocalEngine`] and [`start_worker`].
 
-use super::{FleetMachine, JobState, SubmittedJob, TaskBatch, ensure_in_fleet};
+use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch, ensure_in_fleet};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
 use speedwell_machine::process::{ProcessIdentity, spawn_detached};
-use speedwell_machine::worker::{WORKER_COMMAND, WorkerGreeting, process_name, spawn_connected};
+use speedwell_machine::worker::{WORKER_COMMAND, WorkerGreeting, spawn_connected};
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -102,20 +100,6 @@ impl Drop for LocalEngine {
 pub const SHARD_SUBCOMMAND: &str = "shard";
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
-/// The ID that an engine gives to accepted work.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct JobId(pub String);
-
-impl JobId {
-    /// Returns a new ID for a worker that does not outlive this process. The ID contains the name
-    /// of this process, so IDs recorded by an earlier process match no worker of this one.
-    pub(crate) fn next_held() -> JobId {
-        static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
-        let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);
-        JobId(format!("{number}@{}", process_name()))
-    }
-}
 
 /// Starts the program in a session's `folder` as a detached worker for these tasks. Returns the
 /// worker's ID.
@@ -302,6 +286,7 @@ mod detached_tests {
 
     use super::*;
     use speedwell_fixtures::write_program;
+    use speedwell_machine::worker::process_name;
 
     /// Creates a folder in which `bin/speedwell` is this script.
     fn script_folder(script: &str) -> tempfile::TempDir {

@@ -8,10 +8,9 @@
 
 use super::local::is_detached_worker;
 use super::{
-    FleetMachine, JobId, JobState, MachineState, SHARD_SUBCOMMAND, SubmittedJob, TaskBatch,
-    ensure_in_fleet,
+    FleetMachine, JobId, JobState, MachineState, ROLE_SUBCOMMAND, SHARD_SUBCOMMAND, SubmittedJob,
+    TaskBatch, WorkerRequest, ensure_in_fleet,
 };
-use crate::roles::worker::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use speedwell_machine::worker::{

@@ -21,7 +21,8 @@ use crate::fleet::{attempt, upload};
 use crate::load::MAX_MACHINES;
 use crate::machines::bundle::{BundleSource, FileBundle};
 use crate::machines::{
-    AllocationLease, FleetEngine, FleetMachine, LeaseComponent, MachineState, content_store,
+    AllocationLease, FleetEngine, FleetMachine, LeaseComponent, MachineState, ROLE_SUBCOMMAND,
+    WorkerRequest, content_store,
 };
 use anyhow::{Context, Result, anyhow, ensure};
 use run::RoleConnection;
@@ -36,7 +37,7 @@ use speedwell_model::{MachineAllocation, MachinePlacement, PlacedMachine, Sessio
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use worker::{ProbeReport, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
+use worker::{ProbeReport, WorkerEvent};
 
 /// Path of the definition file's folder in a bundle.
 const FILES_PATH: &str = "files/0";

@@ -6,12 +6,9 @@
 //! The folder of the definition file lies elsewhere on the machines, so a [`FolderMapping`] rewrites
 //! the paths of the programs that are started there.
 
-use super::worker::{
-    LoadReply, ROLE_SUBCOMMAND, RequestedLoad, ServiceRequest, TargetRequest, WorkerEvent,
-    WorkerRequest,
-};
+use super::worker::{LoadReply, RequestedLoad, WorkerEvent};
 use crate::load::LoadGenerators;
-use crate::machines::FleetEngine;
+use crate::machines::{FleetEngine, ROLE_SUBCOMMAND, ServiceRequest, TargetRequest, WorkerRequest};
 use anyhow::{Result, bail};
 use speedwell_adapters::plan::RelocationMap;
 use speedwell_config::fleet::FleetFile;

@@ -11,7 +11,9 @@
 use crate::fleet::worker::{end_worker, launch_worker};
 use crate::machines::check::report_machine;
 use crate::machines::clean::clean_folder;
-use crate::machines::{JobId, LockTicket, MachineIdentity, MachineLock};
+use crate::machines::{
+    LockTicket, MachineIdentity, MachineLock, ServiceRequest, TargetRequest, WorkerRequest,
+};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_engine::execution::experiment::{
@@ -20,64 +22,14 @@ use speedwell_engine::execution::experiment::{
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
 use speedwell_model::Environment;
-use speedwell_model::assignment::{BackingService, RunAssignment};
 use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::RunStage;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Subcommand of [`WORKER_COMMAND`](speedwell_machine::worker::WORKER_COMMAND) that performs a
-/// [`WorkerRequest`]. Most such workers run a role of an experiment.
-pub const ROLE_SUBCOMMAND: &str = "role";
-
-/// The first message to a worker that acts on a machine.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum WorkerRequest {
-    /// Check the machine. The answer is a [`MachineReport`](crate::machines::check::MachineReport).
-    Check,
-    /// Report identity and environment. The answer is a [`ProbeReport`].
-    Probe,
-    /// Start a detached worker for these requests in a session's folder. The answer is the ID of
-    /// the worker.
-    Launch { folder: PathBuf, requests: Vec<String> },
-    /// End a detached worker of a session. The answer is empty.
-    EndWorker { folder: PathBuf, job: JobId },
-    /// Remove a session from the fleet folder, or all old sessions. The answer is a
-    /// [`CleanSummary`](crate::machines::clean::CleanSummary).
-    Clean { folder: PathBuf, session: Option<String> },
-    /// Hold the lock of this machine, whose fleet folder is at this path.
-    Lock(PathBuf),
-    /// Start a service.
-    RunService(Box<ServiceRequest>),
-    /// Run the target.
-    RunTarget(Box<TargetRequest>),
-}
-
-/// A request to start a service.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ServiceRequest {
-    pub service: BackingService,
-    /// Address at which other machines reach this one.
-    pub address: IpAddr,
-    pub ports: Option<(u16, u16)>,
-    /// The fleet folder on this machine.
-    pub folder: PathBuf,
-}
-
-/// A request to run the target.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TargetRequest {
-    pub assignment: RunAssignment,
-    pub seed: u64,
-    /// Address at which other machines reach this one.
-    pub address: IpAddr,
-    /// The fleet folder on this machine.
-    pub folder: PathBuf,
-}
 
 /// A message from a role, or from a worker that holds a lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]

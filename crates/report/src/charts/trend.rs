@@ -1,12 +1,12 @@
 //! Draws trend charts: the points of a series, its levels, its changes, and notes on other events.
 //!
-//! This module places revisions on the axis; `changes.rs` puts the changes into words.
+//! This module places revisions on the axis; `series_change.rs` puts the changes into words.
 
 use super::{metric_axis, verdict_mark};
 use crate::case_labels::distinct;
-use crate::changes::{SeriesChange, causes_text, series_changes, series_title};
 use crate::document::ReportChart;
 use crate::figure::{format_moment, unless_empty};
+use crate::series_change::{SeriesChange, causes_text, series_changes, series_title};
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::FactDifference;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};

@@ -1,7 +1,7 @@
 //! Each row is consistent: dividing its printed figures gives its printed change, as far as three
 //! digits allow.
 
-use crate::comparison::{VerdictLine, prepare_lines};
+use crate::comparison::table::{VerdictLine, prepare_lines};
 use crate::figure::{format_change, format_interval};
 use crate::table::TableFootnotes;
 use rand::{Rng, SeedableRng};

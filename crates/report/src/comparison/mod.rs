@@ -1,158 +1,39 @@
-//! Reports the findings on a session. [`report_requested`] chooses the kind of report that suits a
-//! session, and [`report_findings`] shows the comparison or the summary. For each comparison of a
-//! baseline with a candidate ([`report_comparison`]), the answer in words comes first, then a table.
+//! Reports comparisons of a baseline with a candidate. For each ([`report_comparison`]), the answer
+//! in words comes first, then a table.
 //!
-//! [`prepare_lines`] prepares what several cells of a row depend on: the common unit of both sides,
-//! the digits shown, and the footnote marks. `columns.rs` decides what each column shows, to people
-//! and to programs. `sections.rs` decides which comparisons share a table, and what is special about
-//! tables of commands; sentences are in `text.rs`.
+//! `table.rs` decides what each cell of the table shows, to people and to programs. `sections.rs`
+//! decides which comparisons share a table, and what is special about tables of commands; sentences
+//! are in `text.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
-mod columns;
 mod effect;
 pub(crate) mod machines;
 mod sections;
+mod table;
 mod text;
 
 pub use sections::shows_commands;
-pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
+pub use text::{correction_words, method_words, size};
 
 use crate::case_labels::{LabelLine, distinct};
-use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, threshold_band};
-use crate::comparison::columns::{add_columns, add_counts, add_disturbance, verdict_columns};
+use crate::charts::{MAX_DRAWN_RUNS, threshold_band};
+use crate::comparison::sections::{ComparisonSection, SectionRows, baseline_row, group_sections};
+use crate::comparison::table::{
+    ColumnHeadings, VerdictLine, add_columns, add_counts, add_disturbance, prepare_lines,
+    shared_remarks, verdict_columns,
+};
 use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
-use crate::failures::{report_failures_of, report_validity};
-use crate::figure::{
-    Uncertainty, capitalize_first, format_change, format_change_interval, format_share,
-    format_whole, join_texts, uncertainty_of_median,
-};
 use crate::output::{OutputOptions, Verbosity};
-use crate::session::StudyChoice;
-use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, take_common_text};
-use crate::unit::{FigureScale, UnitChoice};
-use anyhow::ensure;
-use sections::{
-    CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, baseline_row, group_sections,
-};
-use speedwell_analysis::{
-    self as analysis, AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison,
-    bisect, snippet,
-};
-use speedwell_model::experiment::ExperimentDesign;
-use speedwell_model::{IntervalEstimate, MetricDirection, Session, SessionPurpose, Verdict};
-use std::borrow::Cow;
+use crate::table::{ReportRow, ReportTable, TableFootnotes, take_common_text};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison};
 
 /// The machine-readable name of the table.
 pub const CHANGES_TABLE: &str = "changes";
 
-/// Builds the requested report: a parameter study with `--x-axis`, otherwise the report that suits
-/// the session and its findings. `experiment` is the design of a session that is an experiment.
-///
-/// # Errors
-/// Fails if a parameter is unknown, or a requested chart or unit does not suit the results.
-pub fn report_requested(
-    (session, experiment): (&Session, Option<&ExperimentDesign>),
-    findings: &AnalysisFindings,
-    study: &StudyChoice,
-    settings: &AnalysisSettings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    let is_unrestricted = study.x_axis.is_none() && settings.metrics.is_empty();
-    if let Some(experiment) = experiment.filter(|_| is_unrestricted) {
-        let found = analysis::experiment::analyze_experiment(session, experiment, settings);
-        ensure!(
-            output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
-            "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
-        );
-        return Ok(crate::experiment::report_experiment(&found, experiment, output));
-    }
-    if let Some(rule) = session.design.steady.filter(|rule| is_unrestricted && !rule.is_metric) {
-        let found = analysis::warmup::analyze_warmup(session, &rule, settings);
-        return Ok(crate::warmup::report_warmup(&found, &session.environment, output));
-    }
-    if let Some(found) = bisect::analyze_bisection(session).filter(|_| is_unrestricted) {
-        return Ok(crate::revisions::report_bisection(&found, &session.failures, output));
-    }
-    if session.design.purpose == SessionPurpose::Confirm && is_unrestricted {
-        return Ok(crate::revisions::report_confirmation(findings, &|_, _| None, output));
-    }
-    match &study.x_axis {
-        Some(x_axis) => {
-            let found = analysis::study_parameter(session, x_axis, study.by.as_deref(), settings)?;
-            crate::study::report_study(&found, study.log, output)
-        }
-        None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
-            crate::session::report_snippet_session(session, findings, settings, output)
-        }
-        None => report_findings(findings, output),
-    }
-}
-
-/// Reports `findings`: the comparison, or the summary if there is nothing to compare. Adds
-/// warnings, failures and charts.
-///
-/// # Errors
-/// Fails if the requested unit fits none of the metrics, if the findings have no chart of the
-/// requested kind, or if an HTML page would have more runs than a browser can hold.
-pub fn report_findings(
-    findings: &AnalysisFindings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    check_unit(findings, output)?;
-    let mut document = Document::default();
-    document.push_warnings(&findings.warnings);
-    document.append_document(report_validity(&findings.validity));
-    let is_measured = !findings.summaries.is_empty() || !findings.comparisons.is_empty();
-    if !is_measured {
-        document.push_headline("nothing was measured");
-    }
-    // Build the summary only if it is shown: in large reports, it takes as much memory as the
-    // comparison.
-    let summary = || crate::summary::report_summaries(&findings.summaries, output);
-    let is_compared = !findings.comparisons.is_empty();
-    let main = if is_compared { report_comparison(findings, output) } else { summary() };
-    document.report = main.report;
-    document.append_document(main);
-    if is_compared && output.verbosity == Verbosity::Verbose {
-        document.push_heading(2, "Each side by itself");
-        document.append_document(summary());
-    }
-    document.append_document(report_failures_of(&findings.failures, is_measured, output.verbosity));
-    document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
-    match count_runs(findings) {
-        ..=MAX_DRAWN_RUNS => document.extend(crate::gallery::findings_gallery(findings, output)),
-        runs => ensure!(
-            !output.wants_page(),
-            "cannot make an HTML page of {runs} runs: it would draw every run, and a browser can \
-             hold only {MAX_DRAWN_RUNS}\n\
-             hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
-        ),
-    }
-    Ok(document)
-}
-
 /// Maximum number of metrics of one case that each get a sentence above their table.
 const MAX_METRIC_HEADLINES: usize = 4;
-
-fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
-    let Some(unit) = output.unit else { return Ok(()) };
-    let summarized = findings.summaries.iter().map(|summary| &summary.metric);
-    let metrics = summarized.chain(findings.comparisons.iter().map(|found| &found.metric));
-    // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
-    // also fits throughput.
-    let with_time = findings.comparisons.is_empty() && unit.fits("ns");
-    let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
-    let mut units: Vec<&str> = metrics.map(|metric| metric.unit.as_str()).collect();
-    units.dedup();
-    ensure!(
-        units.is_empty() || units.iter().copied().any(fits),
-        "no metric can be shown in '{unit}' (the metrics are measured in {})",
-        units.join(", ")
-    );
-    Ok(())
-}
 
 /// Returns the headline of the first comparison or of the only summary. Empty without either.
 pub(crate) fn first_answer(findings: &AnalysisFindings) -> String {
@@ -290,219 +171,5 @@ fn section_table(
         footnotes: footnotes.into_texts(),
         band: threshold_band(section.first_comparison()),
         ..columns.table_of_rows(CHANGES_TABLE, rows)
-    }
-}
-
-/// The footnote for verdicts that are based on runs in fixed or unknown order.
-const INDICATIVE_NOTE: &str = "only a hint: the order of these runs is fixed or unknown, so \
-    machine drift may look like a change";
-
-/// A row of the table.
-pub struct VerdictLine<'a> {
-    /// The row's comparison.
-    pub comparison: &'a CandidateComparison,
-    /// The row's findings.
-    pub row: &'a CaseComparison,
-    /// The row's name in the table.
-    pub name: RowName,
-    /// How the figures of both sides are shown.
-    pub scale: FigureScale,
-    /// The last decimal places of the baseline and the candidate.
-    pub last_places: [i32; 2],
-    /// The unit; empty if it is in the caption.
-    pub unit: String,
-    /// The runs per side; empty if they are in the caption.
-    pub runs: String,
-    /// Marks of the footnotes.
-    pub marks: String,
-}
-
-impl VerdictLine<'_> {
-    /// Returns the remark below the row.
-    pub fn row_remark(&self) -> Option<String> {
-        let mean = self.row.mean_change.filter(|_| self.row.is_shape_changed)?;
-        let mean = format_change_interval(&mean);
-        Some(format!("mean {mean} (sensitive to outliers): the shape or the tail changed"))
-    }
-
-    /// Returns the figures of the baseline and the candidate as printed in the table.
-    pub fn side_figures(&self) -> [String; 2] {
-        let sides = [&self.row.baseline, &self.row.candidate];
-        [0, 1].map(|side| self.scale.format_bare(sides[side].location, self.last_places[side]))
-    }
-
-    /// Returns the figures of the baseline and the candidate with their unit.
-    pub fn figures_with_unit(&self) -> [String; 2] {
-        let sides = [&self.row.baseline, &self.row.candidate];
-        [0, 1].map(|side| self.scale.format_full(sides[side].location, self.last_places[side]))
-    }
-
-    /// Returns the verdict with its symbol and footnote marks.
-    pub fn verdict_text(&self) -> String {
-        let verdict = self.row.verdict;
-        let has_direction = self.comparison.metric.better != MetricDirection::Unknown;
-        let words = match &self.row.withheld {
-            Some(withheld) => format!("- {withheld}"),
-            None if self.row.differs && !has_direction => "≠ differs".to_owned(),
-            None => format!("{} {verdict}", verdict_symbol(verdict)),
-        };
-        format!("{words} {}", self.marks).trim_end().to_owned()
-    }
-
-    /// Formats the change in percent. A change from zero shows both figures.
-    fn change_text(&self) -> String {
-        match self.row.change {
-            Some(change) => format_change(&change),
-            None if self.row.is_from_zero() => self.side_figures().join(" -> "),
-            None => "?".to_owned(),
-        }
-    }
-
-    fn verdict_cell(&self) -> ReportCell {
-        let withheld = self.row.withheld.as_ref().map(ToString::to_string);
-        ReportCell::words(withheld.unwrap_or_else(|| self.row.verdict.to_string()))
-            .with_text(self.verdict_text())
-            .with_emphasis(verdict_emphasis(self.row.verdict))
-    }
-
-    /// Builds the cell with the fraction of disturbed runs of each side. People see it if one of
-    /// the fractions is large enough to matter.
-    fn disturbance_cell(&self) -> ReportCell {
-        let sides = [&self.row.baseline.exposure, &self.row.candidate.exposure];
-        ReportCell::from(sides[1].disturbed_share())
-            .with_text(sides.map(|side| format_share(side.disturbed_share())).join(" | "))
-            .shown_if(sides.iter().any(|side| side.is_notable()))
-    }
-}
-
-/// Prepares the rows of one table, in the order given. Names are filled in later.
-pub fn prepare_lines<'a>(
-    cases: Vec<CaseInComparison<'a>>,
-    choice: Option<UnitChoice>,
-    footnotes: &mut TableFootnotes,
-) -> Vec<VerdictLine<'a>> {
-    let common = common_scale(&cases, choice);
-    let shared = shared_remarks(&cases);
-    let line = |(comparison, row): CaseInComparison<'a>| {
-        let sides = [row.baseline.location, row.candidate.location];
-        let unit = &comparison.metric.unit;
-        let fit_scale = || {
-            FigureScale::fit_scale(unit, &sides, choice).keeping_counts(unit, figures(row), choice)
-        };
-        let scale = common.clone().unwrap_or_else(fit_scale);
-        let notes = row_notes(row).filter(|text| !shared.contains(&capitalize_sentence(text)));
-        VerdictLine {
-            name: RowName::default(),
-            last_places: last_places(row, &scale),
-            unit: scale.symbol.clone(),
-            runs: runs_text(row),
-            marks: join_texts(" ", notes.map(|text| footnotes.footnote_mark(&text))),
-            comparison,
-            row,
-            scale,
-        }
-    };
-    cases.into_iter().map(line).collect()
-}
-
-/// Maximum ratio of two sides that are rounded to the same decimal place.
-const MAX_SIMILAR_RATIO: f64 = 10.0;
-
-/// Returns the last decimal places of both sides. Similar sides have the same place, and enough
-/// digits to look different if they are.
-fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
-    let last_places =
-        figures(row).map(|(location, uncertainty)| scale.rounding_place(location, uncertainty));
-    let sides = [row.baseline.location, row.candidate.location];
-    let [baseline, candidate] = sides.map(f64::abs);
-    if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
-        let place = last_places[0].max(last_places[1]);
-        let are_different = matches!(row.verdict, Verdict::Better | Verdict::Worse);
-        [if are_different { scale.distinct_place(sides, place) } else { place }; 2]
-    } else {
-        last_places
-    }
-}
-
-/// Returns the figure of each side with its uncertainty. The uncertainty follows from the interval
-/// of the change or, without one, from the runs of that side.
-fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
-    let half_width = row.change.and_then(|change| log_half_width(&change));
-    [&row.baseline, &row.candidate].map(|side| {
-        let uncertainty = match half_width {
-            Some(share) => Uncertainty::Half(share * side.location.abs()),
-            None => uncertainty_of_median(side.location, side.variation, side.runs.len()),
-        };
-        (side.location, uncertainty)
-    })
-}
-
-/// Returns half the width of an interval on the log scale, used as the relative uncertainty of both
-/// sides. Returns `None` if the interval is empty or unbounded.
-fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
-    let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
-    (half > 0.0 && half.is_finite()).then_some(half)
-}
-
-/// Returns one scale for all rows if their figures share a metric and are of similar size.
-fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> Option<FigureScale> {
-    let metric = &cases.first()?.0.metric;
-    if cases.iter().any(|(comparison, _)| comparison.metric != *metric) {
-        return None;
-    }
-    let sides = cases.iter().flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
-    let scale = FigureScale::common_scale(&metric.unit, sides, choice)?;
-    Some(scale.keeping_counts(&metric.unit, cases.iter().flat_map(|(_, row)| figures(row)), choice))
-}
-
-fn runs_text(row: &CaseComparison) -> String {
-    let (old, new) = (row.baseline.runs.len(), row.candidate.runs.len());
-    if old == new { format_whole(old) } else { format!("{old}/{new}") }
-}
-
-/// All notes on a row.
-fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
-    let indicative = row.is_indicative.then_some(Cow::Borrowed(INDICATIVE_NOTE));
-    let by_machine = machines::withdrawal_remark(row).map(Cow::Owned);
-    let other_notes = row.notes.iter().map(|note| Cow::Borrowed(note.as_str()));
-    indicative.into_iter().chain(by_machine).chain(other_notes)
-}
-
-/// Returns notes that hold for every row of a table with several rows. A footnote mark on every row
-/// would carry no information.
-pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
-    let Some(((_, first), others @ [_, ..])) = cases.split_first() else { return Vec::new() };
-    let is_shared = |text: &Cow<'_, str>| {
-        others.iter().all(|(_, row)| row_notes(row).any(|other| other == *text))
-    };
-    row_notes(first).filter(is_shared).map(|text| capitalize_sentence(&text)).collect()
-}
-
-/// Capitalizes a note's first letter and ends the note with a period.
-fn capitalize_sentence(note: &str) -> String {
-    let end = if note.ends_with('.') { "" } else { "." };
-    capitalize_first(note) + end
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use speedwell_analysis::AnalysisSettings;
-
-    #[test]
-    fn each_side_of_a_row_is_rounded_by_its_own_size() {
-        let session = speedwell_formats::read(
-            "f.csv",
-            b"\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\
-              \"old\",\"g/a.js\",\"\",1000,1\n\"old\",\"g/a.js\",\"\",1600,1\n\
-              \"new\",\"g/a.js\",\"\",15,1\n\"new\",\"g/a.js\",\"\",17,1\n",
-        )
-        .unwrap()
-        .remove(0);
-        let findings = speedwell_analysis::analyze_session(&session, &AnalysisSettings::default());
-        let found = &findings.comparisons[0];
-        let lines =
-            prepare_lines(vec![(found, &found.rows[0])], None, &mut TableFootnotes::default());
-        assert_eq!(lines[0].side_figures(), ["1,270", "16.0"]);
     }
 }

@@ -5,18 +5,15 @@
 //! per candidate. Commands and other snippets share a table, with a group of rows per case.
 
 use crate::case_labels::{CaseLabels, LabelLine, distinct, shown_case};
-use crate::comparison::VerdictLine;
 use crate::comparison::effect::metric_noun;
+use crate::comparison::table::{CaseInComparison, ColumnHeadings, VerdictLine};
 use crate::summary::metric_name;
 use crate::table::{ColumnSet, ReportCell, ReportRow, RowName};
 use indexmap::IndexMap;
-use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison};
 use speedwell_model::{Case, SnippetLanguage};
 use std::path::Path;
 use std::sync::Arc;
-
-/// A case in its comparison.
-pub type CaseInComparison<'a> = (&'a CandidateComparison, &'a CaseComparison);
 
 /// Comparisons that share a table; never empty.
 #[derive(Debug)]
@@ -40,17 +37,6 @@ pub enum SectionRows {
     Pairs,
     /// Commands or other snippets: the baseline, then the candidates, for each case.
     Commands,
-}
-
-/// The headings that depend on the section of a table.
-#[derive(Debug, Default)]
-pub struct ColumnHeadings {
-    /// Above the names of the rows.
-    pub names: &'static str,
-    /// Above the figures of the baseline. `None` if the baseline has a row instead of a column.
-    pub baseline: Option<String>,
-    /// Above the figures of the candidates.
-    pub candidate: String,
 }
 
 /// The rows of a table with their names.

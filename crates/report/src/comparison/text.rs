@@ -4,10 +4,11 @@
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
 use crate::case_labels::distinct;
+use crate::cell::verdict_symbol;
 use crate::charts::label_cases;
 use crate::comparison::effect::{EffectWords, describe_effect, describe_unclear, reversed, spaced};
 use crate::comparison::sections::with_short_names;
-use crate::comparison::{capitalize_sentence, prepare_lines};
+use crate::comparison::table::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
     Uncertainty, better_direction, describe_metric, format_change_interval, format_count,
@@ -15,7 +16,7 @@ use crate::figure::{
     join_texts, quality_words,
 };
 use crate::output::Verbosity;
-use crate::table::{TableFootnotes, TextEmphasis, json_number};
+use crate::table::{TableFootnotes, json_number};
 use crate::unit::UnitChoice;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -513,26 +514,6 @@ fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
          early exaggerates changes a little."
     ))
-}
-
-/// Returns a symbol that distinguishes verdicts without color.
-pub fn verdict_symbol(verdict: Verdict) -> char {
-    match verdict {
-        Verdict::Better => '▲',
-        Verdict::Worse => '▼',
-        Verdict::Same => '=',
-        Verdict::Unclear => '?',
-    }
-}
-
-/// Returns the emphasis of a verdict.
-pub fn verdict_emphasis(verdict: Verdict) -> TextEmphasis {
-    match verdict {
-        Verdict::Better => TextEmphasis::Good,
-        Verdict::Worse => TextEmphasis::Bad,
-        Verdict::Same => TextEmphasis::None,
-        Verdict::Unclear => TextEmphasis::Caution,
-    }
 }
 
 /// Maximum number of rows of a table without a list of highlights above it.

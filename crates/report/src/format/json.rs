@@ -7,8 +7,8 @@
 //! percentages (5). `null` means "not known". A version may gain members, but no member is removed
 //! or changes its meaning.
 
-use crate::document::{Document, ReportBlock};
-use crate::format::{RenderDocument, escape_line};
+use crate::document::{Document, RenderDocument, ReportBlock};
+use crate::format::escape_line;
 use crate::table::{Datum, ReportCell, ReportTable};
 use serde_json::{Value, json};
 use std::borrow::Cow;

@@ -4,9 +4,9 @@
 //! Start at [`Markdown`]. [`write_table`] writes tables; [`escape_markdown`] escapes markup in
 //! names.
 
-use crate::document::{Document, Fact, ReportBlock, by_severity, group_blocks};
+use crate::document::{Document, Fact, RenderDocument, ReportBlock, by_severity, group_blocks};
 use crate::figure::format_count;
-use crate::format::{RenderDocument, escape_controls};
+use crate::format::escape_controls;
 use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, superscript_number};
 use std::collections::HashSet;
 use std::io::{self, Write};

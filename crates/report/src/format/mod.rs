@@ -6,24 +6,14 @@ mod json;
 mod markdown;
 mod text;
 
+pub use crate::document::RenderDocument;
 pub use html::Html;
 pub use json::{Csv, Json, quote_field};
 pub use markdown::Markdown;
 pub(crate) use text::is_bidi_control;
 pub use text::{TextFormat, escape_controls, escape_line};
 
-use crate::document::Document;
-use std::io::{self, Write};
 use std::str::FromStr;
-
-/// Renders a document in one output format.
-pub trait RenderDocument {
-    /// Writes `document` to `out`.
-    ///
-    /// # Errors
-    /// Fails if `out` fails.
-    fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()>;
-}
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Builds the report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of
 //! the requests, charts, and every measured figure in machine-readable form.
 //!
-//! This module chooses wording and order, and has the table with a row per load; `analysis::load`
-//! decides which figures are reported. Start at [`report_load_session`]. Sentences are in
-//! `text.rs`, the tables of a load's details in `tables.rs`, and [`add_gate`] reports whether loads
-//! met their limits.
+//! This module chooses wording and order; `analysis::load` decides which figures are reported.
+//! Start at [`report_load_session`]. Sentences are in `text.rs`, tables in `tables.rs`, and
+//! [`add_gate`] reports whether loads met their limits.
 
 mod charts;
 mod gate;
@@ -14,22 +13,18 @@ mod text;
 
 use crate::case_labels::distinct;
 use crate::document::{Document, ReportBlock, new_fact};
-use crate::figure::{format_count, format_rate, format_share, unless_empty};
+use crate::figure::format_count;
 use crate::output::OutputOptions;
-use crate::table::{ColumnSet, ReportCell, ReportTable, column_set};
-use serde_json::{Value, json};
 use speedwell_analysis::load::gate::{LoadCondition, LoadFigure};
 use speedwell_analysis::load::{
-    DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, ReportedTime, TimedQuantity,
-    group_by_level, group_by_rate,
+    LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity, group_by_level, group_by_rate,
 };
 use speedwell_model::Session;
-use speedwell_model::load::measurement::PaceFacts;
-use speedwell_model::load::outcomes::OutcomeCounts;
-use tables::{format_in_flight, load_name};
+use tables::{findings_data, load_name, run_data, summary_table};
 
 pub use gate::{add_gate, gate_lines};
 pub use search::{level_sort_keys, rate_sort_keys, report_search};
+pub use tables::sort_keys;
 pub(crate) use text::loads_headline;
 
 /// Maximum number of loads whose details are shown open. With more loads, or repeated ones, the
@@ -146,95 +141,6 @@ fn counts_by_load(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
     labels.into_iter().map(count).collect()
 }
 
-// The table with a row per load.
-
-type LoadRef<'a> = &'a LoadFindings<'a>;
-
-/// Builds the table with a row per load.
-fn summary_table(loads: &[LoadFindings<'_>]) -> ReportTable {
-    ReportTable {
-        caption: quantity_caption(loads).into_iter().collect(),
-        ..summary_columns(loads).build_table("load_summaries", loads.iter())
-    }
-}
-
-/// The sort keys of the table of loads.
-pub fn sort_keys() -> Vec<&'static str> {
-    summary_columns(&[]).sort_keys()
-}
-
-/// Returns the caption, which names the quantity of the percentiles. Returns `None` if loads have
-/// different quantities.
-fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
-    let quantity = loads.first()?.principal_quantity().0;
-    let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
-    let meaning = match quantity {
-        TimedQuantity::Response => "response time of all requests, from when each was due",
-        _ => "service time of successful requests",
-    };
-    is_same.then(|| format!("{meaning}:"))
-}
-
-fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
-    let is_mixed = quantity_caption(loads).is_none();
-    column_set! { load: LoadRef<'a>;
-        label("load", "load") => load_name(load),
-        figure("throughput", "throughput") =>
-            ReportCell::shown_figure(load.throughput_per_s, format_rate),
-        words("quantity", "time") =>
-            ReportCell::words(load.principal_quantity().0.name()).shown_if(is_mixed),
-        figure("p50_ns", "p50") => ReportCell::reported_time(load.principal_quantile(500_000)),
-        figure("p90_ns", "p90").expendable(3) => ReportCell::reported_time(load.principal_quantile(900_000)),
-        figure("p99_ns", "p99") => ReportCell::reported_time(load.principal_quantile(990_000)),
-        figure("max_ns", "max") => ReportCell::reported_time(load.principal_quantile(1_000_000)),
-        figure("errors", "failed") => errors_cell(outcome_counts(load)),
-        figure("effective_concurrency", "in flight").expendable(2) =>
-            ReportCell::figure(load.concurrency.effective)
-                .with_text(format_in_flight(&load.concurrency).unwrap_or_default()),
-        machine("url") => load.run.url.as_str(),
-        machine("round") => load.run.round,
-        machine("protocol") => load.run.requested.protocol.as_str(),
-        machine("model") => match load.run.requested.pace {
-            PaceFacts::Closed { .. } => "closed",
-            _ => "open",
-        },
-        machine("concurrency") => load.run.requested.concurrency(),
-        machine("elapsed_ns") => load.run.measured.elapsed_ns,
-        machine("attempted") => outcome_counts(load).attempts(),
-        machine("ok") => outcome_counts(load).succeeded(),
-        machine("mean_ns") => principal_mean_ns(load),
-        machine("p50_low_ns") => load.principal_quantile(500_000).and_then(ReportedTime::low_ns),
-        machine("p99_low_ns") => load.principal_quantile(990_000).and_then(ReportedTime::low_ns),
-        machine("achieved_share") => load.open.map(|open| open.achieved),
-        machine("lateness_p99_ns") => load.open.map(|open| open.own_lag_p99_ns),
-        machine("received_per_s") => load.bytes_per_s.map(|(received, _)| received),
-        machine("sent_per_s") => load.bytes_per_s.map(|(_, sent)| sent),
-        machine("connections_opened") => outcome_counts(load).connections.opened,
-        machine("generator_busy") => load.generator.busiest,
-        machine("cpu_ns_per_request") => load.generator.cpu_ns_per_request,
-        machine("is_balanced") => load.balance.is_ok(),
-    }
-}
-
-fn errors_cell(counts: &OutcomeCounts) -> ReportCell {
-    let errors = counts.all_errors();
-    let share = format_share(errors as f64 / counts.attempts().max(1) as f64);
-    let share = unless_empty(errors, |_| format!(" ({share})"));
-    ReportCell::value(errors).with_text(format!("{errors}{share}"))
-}
-
-/// Returns the mean of the load's principal times, unless this mean is withheld.
-fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
-    let times = load.times_of(load.principal_quantity())?;
-    times.refusal.is_none().then_some(times.mean_ns)
-}
-
-fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
-    &load.run.measured.totals.outcomes
-}
-
-// Warnings, details and data of the loads.
-
 /// Returns warnings about threats to the validity of the results, and about problems outside the
 /// measurement. A warning that applies to several loads is given once, with the name of the first
 /// of these loads and the number of the others.
@@ -307,42 +213,4 @@ fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
     };
     let reported = notes.into_iter().filter(is_reported);
     reported.map(|(_, note)| ReportBlock::Note(note.to_owned())).collect()
-}
-
-/// Returns the options and the measurements of a load, without loss: `speedwell report FILE.json`
-/// reads them back.
-pub fn run_data(load: &LoadFindings<'_>) -> Value {
-    // A load is plain data with string keys, which always converts to JSON. If the conversion
-    // failed, the result would be null, and the reader of the JSON would report it.
-    serde_json::to_value(load.run).unwrap_or(Value::Null)
-}
-
-/// Returns the findings as data.
-pub fn findings_data(load: &LoadFindings<'_>) -> Value {
-    let (quantity, group) = load.principal_quantity();
-    json!({
-        "load": load_name(load),
-        "throughput": load.throughput_per_s,
-        "principal": {"quantity": quantity.name(), "group": group.name()},
-        "concurrency": load.concurrency,
-        "open": load.open.map(|open| json!({
-            "achieved": open.achieved,
-            "lateness_p99_ns": open.own_lag_p99_ns,
-            "lateness_limit_ns": open.own_lag_limit_ns,
-            "is_generator_limited": open.is_generator_limited(),
-            "is_rate_missed": open.is_rate_missed(),
-        })),
-        "generator": load.generator,
-        "requests_per_connection": load.per_connection,
-        "halves": load.halves.map(|halves| json!({
-            "metric": match halves.course {
-                DriftMetric::Throughput => "throughput",
-                DriftMetric::Median => "p50_ns",
-            },
-            "first": halves.first,
-            "second": halves.second,
-        })),
-        "is_balanced": load.balance.is_ok(),
-        "notes": load.remarks.iter().map(LoadRemark::name).collect::<Vec<_>>(),
-    })
 }

@@ -7,8 +7,7 @@
 use crate::charts::{NS_PER_MS, point_series};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_rate, format_share};
-use crate::load::tables::format_failed;
-use crate::load::{findings_data, run_data, summary_table};
+use crate::load::tables::{findings_data, format_failed, run_data, summary_table};
 use crate::output::OutputOptions;
 use crate::snippet::{
     change_cell, format_throughput_error, law_sentence, noise_warning, scaling_data,

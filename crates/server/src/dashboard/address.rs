@@ -8,7 +8,6 @@
 //! are rejected, because a filter in a URL must never be ignored.
 
 use self::PageFormat::{Document, JsonLines, Picture};
-use crate::dashboard::routes::SESSION_TYPE;
 use crate::http::HttpError;
 use speedwell_report::ReportFormat::{self, Csv, Html, Json, Markdown, Text};
 use std::fmt::Write as _;
@@ -160,6 +159,16 @@ pub fn decode_parts(path: &str) -> Result<Vec<String>, HttpError> {
         HttpError::not_found("cannot decode the address: expected percent-encoded UTF-8")
     })
 }
+
+/// Whether a path is on this site.
+pub fn is_site_path(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.starts_with("//")
+        && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// Media type of the lines of a session.
+pub const SESSION_TYPE: &str = "application/jsonl";
 
 /// Format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -321,6 +330,16 @@ mod tests {
     fn invalid_escapes_are_not_decoded() {
         for text in ["%", "%4", "%zz", "%ff", "a%00b"] {
             assert_eq!(decode_segment(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_another_host_is_not_on_this_site() {
+        for path in ["/", "/core/sessions?branch=a%2Fb"] {
+            assert!(is_site_path(path), "{path}");
+        }
+        for path in ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nb", ""] {
+            assert!(!is_site_path(path), "{path}");
         }
     }
 }

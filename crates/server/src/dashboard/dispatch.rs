@@ -8,14 +8,16 @@
 //! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
-use crate::dashboard::access::{identify_caller, redirect_to_login};
-use crate::dashboard::address::{PageAddress, PageFormat, PageQuery, decode_parts, nearest_links};
+use crate::dashboard::address::{
+    PageAddress, PageFormat, PageQuery, SESSION_TYPE, decode_parts, nearest_links,
+};
 use crate::dashboard::api::sessions;
+use crate::dashboard::login::{identify_caller, redirect_to_login};
 use crate::dashboard::page::{
     PageContent, PageLayout, cut_part, error_page, page_response, redirect_to_page,
     split_part_query,
 };
-use crate::dashboard::routes::{ROUTES, ResponseHandler, Route, RouteHandler, SESSION_TYPE};
+use crate::dashboard::routes::{ROUTES, ResponseHandler, Route, RouteHandler};
 use crate::dashboard::site::{HEAVY_TIMEOUTS, HostedProject, RequestContext};
 use crate::dashboard::{CallerIdentity, RequiredPermission, SiteState};
 use crate::http::assets::with_etag;

@@ -6,8 +6,9 @@
 
 use self::RouteHandler::{Page, Response};
 use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
-use crate::dashboard::access::{log_in, log_out, login_page};
+use crate::dashboard::address::SESSION_TYPE;
 use crate::dashboard::api::{self, sessions};
+use crate::dashboard::login::{log_in, log_out, login_page};
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
@@ -19,15 +20,12 @@ use crate::dashboard::page::revision::{branch_page, pull_page, pulls_page, revis
 use crate::dashboard::page::session::{session_page, sessions_page};
 use crate::dashboard::page::trend::trend_page;
 use crate::dashboard::page::{
-    CHANGES_SECTION, OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
+    CHANGES_SECTION, OVERVIEW_SECTION, PageHandler, SETTINGS_SECTION, json_response,
 };
 use crate::dashboard::site::RequestContext;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
-
-/// Media type of the lines of a session.
-pub const SESSION_TYPE: &str = "application/jsonl";
 
 /// All routes. If several match a path, the first one is used.
 pub const ROUTES: &[Route] = &[
@@ -201,9 +199,6 @@ pub struct Route {
 
 /// Returns a response.
 pub type ResponseHandler = fn(&RequestContext) -> Result<axum::response::Response, HttpError>;
-
-/// Builds a page.
-pub type PageHandler = fn(PageContext<'_>) -> PageResult;
 
 /// Handler of a route.
 #[derive(Debug, Clone, Copy)]

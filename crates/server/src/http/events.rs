@@ -4,7 +4,7 @@
 //! that describes the current state, so one that reconnects misses nothing. A viewer that is more
 //! than 64 events behind is disconnected, so that it reconnects.
 
-use crate::http::{FramePoll, ServerStopper, lock};
+use crate::http::{FramePoll, lock};
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -39,7 +39,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// ```
 #[derive(Debug, Clone)]
 pub struct EventHub {
-    state: Arc<Mutex<HubState>>,
+    pub(super) state: Arc<Mutex<HubState>>,
 }
 
 /// What the clones of a hub share.
@@ -69,12 +69,11 @@ impl Default for EventHub {
 }
 
 impl EventHub {
-    /// Ends the streams when the server stops, after sending `final_event`.
-    #[must_use]
-    pub fn end_with_stopper(self, stopper: &ServerStopper, final_event: ServerEvent) -> EventHub {
-        lock(&self.state).final_event = Some(final_event.0);
-        stopper.add_hub(&self.state);
-        self
+    /// Creates a hub without viewers. Its streams end with `final_event`.
+    pub fn with_final_event(final_event: ServerEvent) -> EventHub {
+        let hub = EventHub::default();
+        lock(&hub.state).final_event = Some(final_event.0);
+        hub
     }
 
     /// Returns the number of connected viewers.
@@ -171,6 +170,7 @@ impl hyper::body::Body for EventViewer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::ServerStopper;
     use hyper::body::Body as _;
     use std::future::poll_fn;
     use std::task::Waker;
@@ -267,7 +267,8 @@ mod tests {
     #[tokio::test]
     async fn a_stopping_server_sends_the_final_event_last() {
         let stopper = ServerStopper::default();
-        let hub = EventHub::default().end_with_stopper(&stopper, ServerEvent::new("over", ""));
+        let hub = EventHub::with_final_event(ServerEvent::new("over", ""));
+        stopper.add_hub(&hub);
         let mut viewer = add_viewer(&hub);
         hub.send_event(event(1));
         stopper.stop();

@@ -3,7 +3,7 @@
 //! The defaults suit a server of pages and benchmark results. Other modules enforce the limits:
 //! `server`, `connection`, `pipeline` and `body`.
 
-use crate::http::events::HubState;
+use crate::http::events::{EventHub, HubState};
 use crate::http::{AllowedHosts, Error, ListenAddress, RequestLog, TrustedProxy, lock};
 use std::fmt;
 use std::path::Path;
@@ -173,15 +173,15 @@ impl ServerStopper {
         *self.0.stop_signal.borrow()
     }
 
-    /// Registers event streams that end when the server stops. If the server has stopped, ends them
-    /// at once.
-    pub(crate) fn add_hub(&self, hub: &Arc<Mutex<HubState>>) {
+    /// Registers a hub whose event streams end when the server stops. If the server has stopped,
+    /// ends them at once.
+    pub fn add_hub(&self, hub: &EventHub) {
         let mut hubs = lock(&self.0.hubs);
         if self.is_stopped() {
-            lock(hub).end_streams();
+            hub.end_streams();
         } else {
             hubs.retain(|hub| hub.strong_count() > 0);
-            hubs.push(Arc::downgrade(hub));
+            hubs.push(Arc::downgrade(&hub.state));
         }
     }
 

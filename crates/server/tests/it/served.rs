@@ -70,8 +70,8 @@ pub fn test_limits() -> ServerLimits {
 impl TestServer {
     pub fn start(mut options: ServerOptions) -> TestServer {
         let seen = Arc::new(ObservedRequests::default());
-        let hub =
-            EventHub::default().end_with_stopper(&options.stopper, ServerEvent::new("over", ""));
+        let hub = EventHub::with_final_event(ServerEvent::new("over", ""));
+        options.stopper.add_hub(&hub);
         let mut assets = AssetTable::default();
         let style = assets.add_file("style.css", "text/css; charset=utf-8", STYLE);
         let router = test_router(&seen, &hub).merge(assets.router());

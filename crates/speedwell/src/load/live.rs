@@ -1,16 +1,23 @@
-//! Shows a load test live: in one line on stderr ([`LiveView`]), and for browsers
-//! ([`LivePublisher`]).
+//! Sends one load after the other ([`LoadSender`]), and shows each live: in one line on stderr
+//! ([`LiveView`]), and for browsers ([`LivePublisher`]).
 
+use crate::options::LoadArgs;
 use crate::progress::format_clock;
-use crate::status::{clear_line, draw_line};
-use speedwell_engine::execution::load::LoadSnapshot;
+use crate::status::{self, clear_line, draw_line};
+use speedwell_engine::execution::load::{
+    LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, run_load,
+    run_load_with_sender,
+};
 use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::unix_time_ms;
+use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stored::LoadProgress;
-use speedwell_report::{Uncertainty, format_quantity};
+use speedwell_remote::load::LoadGenerators;
+use speedwell_report::{self as report, Uncertainty, format_quantity};
 use speedwell_store::Store;
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,6 +30,119 @@ const SPARKLINE_LENGTH: usize = 24;
 
 /// Characters of the sparkline, from the lowest bar to the highest.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Sends loads one by one.
+pub struct LoadSender<'a, 'r> {
+    pub seed: u64,
+    /// Machines that send the loads instead of this machine.
+    pub generators: Option<LoadGenerators>,
+    pub reporter: &'a mut LoadReporter<'r>,
+}
+
+impl LoadSender<'_, '_> {
+    /// Sends one load, which ends at `stop`.
+    pub fn send_load(
+        &mut self,
+        spec: &LoadSpec,
+        stop: StopCondition,
+        shows_probe: bool,
+    ) -> anyhow::Result<LoadRun> {
+        self.reporter.start_load(stop);
+        let reporter = &mut *self.reporter;
+        let mut notify = |notice: LoadNotice<'_>| match notice {
+            LoadNotice::Probed(..) if !shows_probe => {}
+            notice => reporter.show_notice(notice),
+        };
+        let run = match &mut self.generators {
+            None => run_load(spec, self.seed, &mut notify),
+            Some(generators) => {
+                let spec = generators.combined_spec(spec);
+                let mut send =
+                    |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&LoadSnapshot)| {
+                        generators.send_load(job, stop, watch)
+                    };
+                run_load_with_sender(None, &spec, self.seed, &mut send, &mut notify)
+            }
+        };
+        self.reporter.live = None;
+        run
+    }
+}
+
+/// Shows the progress of loads.
+pub struct LoadReporter<'a> {
+    pub args: &'a LoadArgs,
+    pub live: Option<LiveView>,
+    pub publisher: Option<LivePublisher>,
+}
+
+impl<'a> LoadReporter<'a> {
+    /// Creates a reporter. Without `--no-save`, the reporter also publishes the progress for
+    /// browsers.
+    pub fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
+        let path = args.store.database.database_path().ok().filter(|_| !args.store.no_save);
+        LoadReporter {
+            args,
+            live: None,
+            publisher: path
+                .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
+        }
+    }
+
+    /// Shows the next load, which ends at `stop`.
+    fn start_load(&mut self, stop: StopCondition) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.next(&stop);
+        }
+        self.live = self.args.output.shows_progress().then(|| LiveView::new(stop));
+    }
+
+    pub fn show_notice(&mut self, notice: LoadNotice<'_>) {
+        match notice {
+            LoadNotice::Served => {}
+            LoadNotice::Standing(snapshot) => {
+                if let Some(live) = &mut self.live {
+                    live.show_snapshot(snapshot);
+                }
+                if let Some(publisher) = &mut self.publisher {
+                    publisher.add_snapshot(snapshot);
+                }
+            }
+            LoadNotice::Probed(url, facts, protocol) => {
+                print_probe(self.args, url, facts, protocol);
+            }
+            LoadNotice::Warning(warning) => status::print_warning(warning),
+        }
+    }
+}
+
+pub fn print_level(args: &LoadArgs, level: f64, throughput: Option<f64>) {
+    if args.output.shows_progress() {
+        let displayed = throughput.map_or("nothing".to_owned(), report::format_rate);
+        status::print_note(&match args.rate {
+            Some(_) => format!("rate {}: {displayed}", report::format_rate(level)),
+            None => format!("concurrency {level}: {displayed}"),
+        });
+    }
+}
+
+fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &str) {
+    if args.output.quiet {
+        return;
+    }
+    for redirect in &facts.redirected_from {
+        status::print_note(&format!("'{redirect}' redirects"));
+    }
+    let server =
+        (facts.server.as_ref()).map(|name| format!(", server '{name}'")).unwrap_or_default();
+    let tls = (facts.tls.as_ref())
+        .map(|tls| format!(", {} {}", tls.version, tls.cipher))
+        .unwrap_or_default();
+    status::print_note(&format!(
+        "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
+        facts.status, facts.body_bytes
+    ));
+}
 
 /// The status line of a load; dropping it clears the line.
 #[derive(Debug)]

@@ -1,28 +1,26 @@
 //! `speedwell load`: turns options into loads, sends them, and reports the results.
 //!
 //! Start at [`run`]. This module also decides the order of the loads, and checks the options.
-//! `search.rs` sends loads at several levels of concurrency or several rates, and
-//! `engine/execution/load/mod.rs` fills in defaults and runs a load.
+//! `live.rs` sends each load and shows it, `search.rs` chooses several levels of concurrency or
+//! several rates, and `engine/execution/load/mod.rs` fills in defaults and runs a load.
 
 mod live;
 mod search;
 
 use crate::gate::CommandGate;
 use crate::options::{ComparisonArgs, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
-use crate::serve::MeasuredSubject;
-use crate::{CommandStatus, serve, status};
+use crate::serve::{self, MeasuredSubject};
+use crate::status::{self, CommandStatus};
 use anyhow::{Context, bail, ensure};
-use live::{LivePublisher, LiveView};
+use live::{LoadReporter, LoadSender};
 use serde_json::{Map, Value as Json, json};
 use speedwell_analysis::load::{analyze_load, gate};
 use speedwell_analysis::{AnalysisFindings, analyze_session};
 use speedwell_engine::execution::load::{
-    LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, load_with_tool, run_load,
-    run_load_with_sender, stop_condition_with_warmup,
+    LoadNotice, LoadRun, TargetUrl, load_with_tool, run_load, stop_condition_with_warmup,
 };
 use speedwell_engine::{SessionRequest, draw_seed};
 use speedwell_formats::load_session::load_session;
-use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::resolve_program;
 use speedwell_machine::{environment, process};
 use speedwell_model::load::latency::{HistogramLogRow, LoadLatency, write_log};
@@ -31,11 +29,9 @@ use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::{Run, RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
 use speedwell_remote::load::LoadGenerators;
 use speedwell_report::load::{add_gate, gate_lines, report_load_session};
-use speedwell_report::session::{StudyChoice, report_requested};
-use speedwell_report::{self as report, ReportSubject};
+use speedwell_report::{self as report, ReportSubject, StudyChoice, report_requested};
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// Runs the loads and reports the results.
 ///
@@ -98,44 +94,6 @@ fn send_loads(
         }
     }
     Ok(())
-}
-
-/// Sends loads one by one.
-struct LoadSender<'a, 'r> {
-    seed: u64,
-    /// Machines that send the loads instead of this machine.
-    generators: Option<LoadGenerators>,
-    reporter: &'a mut LoadReporter<'r>,
-}
-
-impl LoadSender<'_, '_> {
-    /// Sends one load, which ends at `stop`.
-    fn send_load(
-        &mut self,
-        spec: &LoadSpec,
-        stop: StopCondition,
-        shows_probe: bool,
-    ) -> anyhow::Result<LoadRun> {
-        self.reporter.start_load(stop);
-        let reporter = &mut *self.reporter;
-        let mut notify = |notice: LoadNotice<'_>| match notice {
-            LoadNotice::Probed(..) if !shows_probe => {}
-            notice => reporter.show_notice(notice),
-        };
-        let run = match &mut self.generators {
-            None => run_load(spec, self.seed, &mut notify),
-            Some(generators) => {
-                let spec = generators.combined_spec(spec);
-                let mut send =
-                    |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&LoadSnapshot)| {
-                        generators.send_load(job, stop, watch)
-                    };
-                run_load_with_sender(None, &spec, self.seed, &mut send, &mut notify)
-            }
-        };
-        self.reporter.live = None;
-        run
-    }
 }
 
 /// Stores and reports the results.
@@ -254,81 +212,6 @@ fn compared_metrics(session: &Session) -> Vec<String> {
     let metrics =
         alternatives.iter().filter_map(|names| names.iter().copied().find(|name| exists(name)));
     metrics.map(str::to_owned).collect()
-}
-
-/// Shows the progress of loads.
-struct LoadReporter<'a> {
-    args: &'a LoadArgs,
-    live: Option<LiveView>,
-    publisher: Option<LivePublisher>,
-}
-
-impl<'a> LoadReporter<'a> {
-    /// Creates a reporter. Without `--no-save`, the reporter also publishes the progress for
-    /// browsers.
-    fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
-        let path = args.store.database.database_path().ok().filter(|_| !args.store.no_save);
-        LoadReporter {
-            args,
-            live: None,
-            publisher: path
-                .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
-        }
-    }
-
-    /// Shows the next load, which ends at `stop`.
-    fn start_load(&mut self, stop: StopCondition) {
-        if let Some(publisher) = &mut self.publisher {
-            publisher.next(&stop);
-        }
-        self.live = self.args.output.shows_progress().then(|| LiveView::new(stop));
-    }
-
-    fn show_notice(&mut self, notice: LoadNotice<'_>) {
-        match notice {
-            LoadNotice::Served => {}
-            LoadNotice::Standing(snapshot) => {
-                if let Some(live) = &mut self.live {
-                    live.show_snapshot(snapshot);
-                }
-                if let Some(publisher) = &mut self.publisher {
-                    publisher.add_snapshot(snapshot);
-                }
-            }
-            LoadNotice::Probed(url, facts, protocol) => {
-                print_probe(self.args, url, facts, protocol);
-            }
-            LoadNotice::Warning(warning) => status::print_warning(warning),
-        }
-    }
-}
-
-fn print_level(args: &LoadArgs, level: f64, throughput: Option<f64>) {
-    if args.output.shows_progress() {
-        let displayed = throughput.map_or("nothing".to_owned(), report::format_rate);
-        status::print_note(&match args.rate {
-            Some(_) => format!("rate {}: {displayed}", report::format_rate(level)),
-            None => format!("concurrency {level}: {displayed}"),
-        });
-    }
-}
-
-fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &str) {
-    if args.output.quiet {
-        return;
-    }
-    for redirect in &facts.redirected_from {
-        status::print_note(&format!("'{redirect}' redirects"));
-    }
-    let server =
-        (facts.server.as_ref()).map(|name| format!(", server '{name}'")).unwrap_or_default();
-    let tls = (facts.tls.as_ref())
-        .map(|tls| format!(", {} {}", tls.version, tls.cipher))
-        .unwrap_or_default();
-    status::print_note(&format!(
-        "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
-        facts.status, facts.body_bytes
-    ));
 }
 
 /// Runs the load with another tool, stores its results, and shows them.

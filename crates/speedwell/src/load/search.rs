@@ -4,9 +4,9 @@
 //! level or rate. This module also decides which options conflict with a search, and which of its
 //! loads must meet the limits of `--fail-on`.
 
-use super::{LoadSender, print_level};
-use crate::CommandStatus;
+use crate::load::live::{LoadSender, print_level};
 use crate::options::{Concurrency, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
+use crate::status::CommandStatus;
 use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::{LoadFindings, RateRules};

@@ -3,14 +3,14 @@
 //! into a request ([`SelectionArgs::measure_request`]).
 
 use crate::init::explain_no_targets;
-use crate::operand::split_part;
-use crate::operand_kind::{quote_all, revision_kind, script_command};
+use crate::operand::{
+    is_setting, option_name, quote_all, revision_kind, script_command, split_part,
+};
 use crate::options::{
     ComparisonArgs, FailOn, FleetArgs, MetricArgs, OriginArgs, OutputArgs, PushTarget, StoreArgs,
     parse,
 };
 use crate::progress::ProgressDisplay;
-use crate::suggest::option_name;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
@@ -27,7 +27,7 @@ use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_model::{
     InstructionCounting, LayoutVariation, Metric, SessionPurpose, SteadyRule, Variant, quote,
 };
-use speedwell_report::session::StudyChoice;
+use speedwell_report::StudyChoice;
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 
@@ -186,15 +186,6 @@ impl ResultArgs {
             ..MeasureTask::default()
         }
     }
-}
-
-/// Whether an argument among the targets has the form NAME=VALUE, and is neither a file nor a part
-/// of one, FILE::NAME=VALUE.
-pub fn is_setting(argument: &str) -> bool {
-    let exists = |text: &str| Path::new(text).exists();
-    let is_part = || split_part(argument, exists).is_some_and(|(target, _)| exists(target));
-    let has_name = argument.split_once('=').is_some_and(|(name, _)| !name.contains("::"));
-    has_name && !exists(argument) && !is_part()
 }
 
 /// Builds the request for the plan of runs. `metrics` are the requested metrics.

@@ -1,18 +1,15 @@
 //! Posts comments on pull requests. Each pull request has one comment and a commit status, and this
 //! module updates both after a session of the pull request is pushed.
 //!
-//! `speedwell serve forge` sets the repository whose pull requests get comments. Only the
-//! server's command line can change this setting, not a page or a session. Pending updates are in
-//! the store, so a restarted server continues with them. Updates are retried while the forge is
-//! unreachable. `comment.rs` decides on the text. Posting starts at [`spawn_commenter`].
+//! `speedwell serve forge` (`settings.rs`) sets the repository whose pull requests get comments.
+//! Only the server's command line can change this setting, not a page or a session. Pending updates
+//! are in the store, so a restarted server continues with them. Updates are retried while the forge
+//! is unreachable. `comment.rs` decides on the text. Posting starts at [`spawn_commenter`].
 
-use crate::comment::PullAnswer;
-use crate::options::DatabaseArgs;
-use crate::serve::ready_server::{LOOKUPS, compare_sources, parse_comparison};
-use crate::serve::settings::{open_project_store, record_action};
-use crate::{CommandStatus, comment, status};
+use crate::comment::{self, PullAnswer};
+use crate::serve::lookups::{LOOKUPS, compare_sources, parse_comparison};
+use crate::status;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use clap::{Args, Subcommand};
 use speedwell_analysis as analysis;
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{CodeOrigin, Session, short_revision};
@@ -21,146 +18,19 @@ use speedwell_server::clients::forge::{
     CommentOutcome, CommitState, CommitStatus, Error, ForgeClient, ParsePullRequestError,
     PullRequestRef, PullUpdate, ResultStamp,
 };
-use speedwell_server::dashboard::{ComparisonSource, SiteState, project_name};
+use speedwell_server::dashboard::{ComparisonSource, SiteState};
 use speedwell_server::http::ServerStopper;
 use speedwell_store::{CommentJob, CommentState, ForgeSetting, SessionFilter, Store};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf, absolute};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-#[derive(Debug, Subcommand)]
-pub enum ForgeCommand {
-    Set(Box<SetArgs>),
-    /// Show the repository; exit status 1 if none is set
-    Show(ShowArgs),
-    /// Stop commenting; existing comments remain
-    Remove(ShowArgs),
-}
-
-/// Set the repository whose pull requests get comments
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  speedwell serve forge set github:owner/name --token-file /etc/speedwell/github.token --project core
-  speedwell serve forge set gitea:https://forge.example/owner/name --token-file forge.token --fail-on worse --threshold 2%")]
-pub struct SetArgs {
-    /// Repository, e.g. github:OWNER/NAME
-    ///
-    /// Other forms are gitlab:GROUP/NAME and gitea:https://HOST/OWNER/NAME. A self-hosted GitHub or GitLab is written
-    /// like Gitea: github:https://HOST/OWNER/NAME.
-    #[arg(value_name = "REPOSITORY")]
-    repository: String,
-    /// File with the token, read for each comment
-    ///
-    /// It must be readable only by the user that runs the server.
-    #[arg(long, value_name = "FILE")]
-    token_file: PathBuf,
-    /// Name of the comment and the status
-    #[arg(long, value_name = "NAME", default_value = "compare")]
-    check: String,
-    /// When to report failure: worse, unclear [default: never]
-    #[arg(long, value_name = "WHEN")]
-    fail_on: Option<String>,
-    /// Smallest change that matters, as for 'compare'
-    #[arg(long, value_name = "PCT")]
-    threshold: Option<String>,
-    #[command(flatten)]
-    project: ShowArgs,
-}
-
-/// Selects a project.
-#[derive(Debug, Args)]
-pub struct ShowArgs {
-    /// Project name [default: the first]
-    #[arg(long, value_name = "NAME")]
-    project: Option<String>,
-    #[command(flatten)]
-    store: DatabaseArgs,
-}
-
-impl ShowArgs {
-    /// Opens the project's store, and the store of the first project, which holds the audit log.
-    fn open_stores(&self) -> Result<(Store, Store)> {
-        let path = self.store.database_path()?;
-        // The first project can also be selected by the name that it has in URLs.
-        let first_project = project_name(&path);
-        let name = self.project.as_deref().filter(|name| *name != first_project);
-        Ok((open_project_store(&path, name)?, Store::open(&path)?))
-    }
-}
-
-/// Sets the repository.
-///
-/// # Errors
-/// Fails if the repository is not valid, or the store cannot be written.
-pub fn set_forge(args: &SetArgs) -> Result<CommandStatus> {
-    parse_pull_request(&args.repository, "1")?;
-    ensure!(!args.check.trim().is_empty(), "the name of the check is empty");
-    let file = absolute(&args.token_file)?;
-    match read_token(&file) {
-        Err(error) if file.exists() => return Err(error),
-        Err(_) => status::print_warning(&format!(
-            "'{}' does not exist yet: the server cannot comment until it can read this file.",
-            file.display()
-        )),
-        Ok(_) => {}
-    }
-    let option_values = [("fail-on", &args.fail_on), ("threshold", &args.threshold)];
-    let given = |(name, value): (&str, &Option<String>)| Some((name.to_owned(), value.clone()?));
-    let token_file = file.to_str().context("the path of the token file is not valid UTF-8")?;
-    let setting = ForgeSetting {
-        repository: args.repository.clone(),
-        token_file: token_file.to_owned(),
-        check: args.check.clone(),
-        options: option_values.into_iter().filter_map(given).collect(),
-    };
-    parse_comparison(&options_of(&setting))?;
-    let (mut project_store, mut first_store) = args.project.open_stores()?;
-    project_store.set_forge(Some(&setting))?;
-    record_action(&mut first_store, "forge set", &setting.repository)?;
-    status::print_note(&format!(
-        "the server comments on pull requests of {} when their sessions are pushed",
-        setting.repository
-    ));
-    Ok(CommandStatus::DONE)
-}
-
-/// Shows the repository.
-///
-/// # Errors
-/// Fails if the store cannot be opened.
-pub fn show_forge(args: &ShowArgs) -> Result<CommandStatus> {
-    let (project_store, _) = args.open_stores()?;
-    let Some(setting) = project_store.forge_setting()? else {
-        status::print_note("the server does not comment on pull requests of this project");
-        return Ok(CommandStatus::NEGATIVE);
-    };
-    status::write_stdout(serde_json::to_string_pretty(&setting)? + "\n")?;
-    Ok(CommandStatus::DONE)
-}
-
-/// Stops commenting.
-///
-/// # Errors
-/// Fails if no repository is set, or the store cannot be written.
-pub fn remove_forge(args: &ShowArgs) -> Result<CommandStatus> {
-    let (mut project_store, mut first_store) = args.open_stores()?;
-    let Some(setting) = project_store.forge_setting()? else {
-        bail!("the server does not comment on pull requests of this project");
-    };
-    project_store.set_forge(None)?;
-    record_action(&mut first_store, "forge remove", &setting.repository)?;
-    status::print_note(
-        "the server no longer comments on pull requests of this project; existing comments remain",
-    );
-    Ok(CommandStatus::DONE)
-}
-
 /// Returns the comparison options as pairs of name and value.
-fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
+pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
     setting.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
@@ -168,7 +38,7 @@ fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
 ///
 /// # Errors
 /// Fails if the repository is not valid, or its server would receive the token unencrypted.
-fn parse_pull_request(repository: &str, pull: &str) -> Result<PullRequestRef> {
+pub fn parse_pull_request(repository: &str, pull: &str) -> Result<PullRequestRef> {
     format!("{repository}#{pull}").parse::<PullRequestRef>().map_err(|error| match error {
         ParsePullRequestError::InvalidForm(_) => anyhow!(
             "cannot parse repository '{repository}'\n\
@@ -182,7 +52,7 @@ fn parse_pull_request(repository: &str, pull: &str) -> Result<PullRequestRef> {
 ///
 /// # Errors
 /// Fails if the file cannot be read, is empty, or is readable by others.
-fn read_token(file: &Path) -> Result<SecretToken> {
+pub fn read_token(file: &Path) -> Result<SecretToken> {
     let displayed_file = file.display();
     let metadata = fs::metadata(file)
         .with_context(|| format!("cannot read the token in '{displayed_file}'"))?;

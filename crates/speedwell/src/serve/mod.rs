@@ -7,12 +7,14 @@
 #[cfg(feature = "serve")]
 mod forge;
 #[cfg(feature = "serve")]
+mod lookups;
+#[cfg(feature = "serve")]
 mod ready_server;
 #[cfg(feature = "serve")]
 mod settings;
 
-use crate::CommandStatus;
 use crate::options::DashboardArgs;
+use crate::status::CommandStatus;
 use clap::Args;
 use std::path::Path;
 
@@ -86,7 +88,8 @@ pub fn with_dashboard<T>(
     let Some(path) = path else { return work() };
     #[cfg(feature = "serve")]
     {
-        let dashboard = ready_server::DashboardThread::start(path, subject)?;
+        let records_session = subject == MeasuredSubject::Session;
+        let dashboard = ready_server::DashboardThread::start(path, records_session)?;
         let result = work()?;
         dashboard.wait_for_viewers();
         Ok(result)

@@ -1,13 +1,14 @@
-//! Implements the commands for what a server stores: `speedwell serve token` manages the tokens that
-//! grant permissions, `serve project` creates and lists projects, `backup` writes all of them to one
-//! file, `restore` reads such a file back into a database file or into PostgreSQL, and `prune`
-//! deletes sessions that the retention rules no longer keep.
+//! Implements the commands for what a server stores: `speedwell serve token` manages the tokens
+//! that grant permissions, `serve project` creates and lists projects, `forge` sets the repository
+//! whose pull requests get comments, `backup` writes all projects to one file, `restore` reads such
+//! a file back into a database file or into PostgreSQL, and `prune` deletes sessions that the
+//! retention rules no longer keep.
 
 use crate::history::project::store_points;
 use crate::options::{DatabaseArgs, OutputArgs, parse};
-use crate::serve::forge::{self, ForgeCommand};
-use crate::{CommandStatus, status};
-use anyhow::{Context, Result, ensure};
+use crate::serve::{forge, lookups};
+use crate::status::{self, CommandStatus};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use speedwell_machine::process::{ScratchFolder, unix_time_ms};
 use speedwell_model::stored::{AuditEntry, SessionOverview, StoredToken, TokenScope};
@@ -15,12 +16,12 @@ use speedwell_report::{self as report, ServedProject, format_count, list_served_
 use speedwell_server::dashboard::project_name;
 use speedwell_server::http::token::AccessToken;
 use speedwell_store::{
-    BackupLines, RestoreSummary, RetentionRules, SessionFilter, Store, StoredProject, end_backup,
-    sibling_path, write_backup_header,
+    BackupLines, ForgeSetting, RestoreSummary, RetentionRules, SessionFilter, Store, StoredProject,
+    end_backup, sibling_path, write_backup_header,
 };
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
 /// Subcommands for the settings of a server.
@@ -55,9 +56,9 @@ pub fn run(command: &ServeCommand) -> Result<CommandStatus> {
         ServeCommand::Token(TokenCommand::Revoke(args)) => revoke_token(args),
         ServeCommand::Project(ProjectCommand::Add(args)) => add_project(args),
         ServeCommand::Project(ProjectCommand::List(args)) => list_projects(args),
-        ServeCommand::Forge(ForgeCommand::Set(args)) => forge::set_forge(args),
-        ServeCommand::Forge(ForgeCommand::Show(args)) => forge::show_forge(args),
-        ServeCommand::Forge(ForgeCommand::Remove(args)) => forge::remove_forge(args),
+        ServeCommand::Forge(ForgeCommand::Set(args)) => set_forge(args),
+        ServeCommand::Forge(ForgeCommand::Show(args)) => show_forge(args),
+        ServeCommand::Forge(ForgeCommand::Remove(args)) => remove_forge(args),
         ServeCommand::Backup(args) => back_up(args),
         ServeCommand::Restore(args) => restore_backup(args),
         ServeCommand::Prune(args) => prune(args),
@@ -242,7 +243,7 @@ fn list_projects(args: &ListArgs) -> Result<CommandStatus> {
 }
 
 /// Adds an action of the server's command line to the audit log.
-pub fn record_action(store: &mut Store, action: &str, subject: &str) -> Result<()> {
+fn record_action(store: &mut Store, action: &str, subject: &str) -> Result<()> {
     store.append_audit(&AuditEntry {
         at_unix_ms: unix_time_ms(),
         actor: "command line".into(),
@@ -251,6 +252,133 @@ pub fn record_action(store: &mut Store, action: &str, subject: &str) -> Result<(
         result: "done".into(),
         ..AuditEntry::default()
     })
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ForgeCommand {
+    Set(Box<SetArgs>),
+    /// Show the repository; exit status 1 if none is set
+    Show(ShowArgs),
+    /// Stop commenting; existing comments remain
+    Remove(ShowArgs),
+}
+
+/// Set the repository whose pull requests get comments
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell serve forge set github:owner/name --token-file /etc/speedwell/github.token --project core
+  speedwell serve forge set gitea:https://forge.example/owner/name --token-file forge.token --fail-on worse --threshold 2%")]
+pub struct SetArgs {
+    /// Repository, e.g. github:OWNER/NAME
+    ///
+    /// Other forms are gitlab:GROUP/NAME and gitea:https://HOST/OWNER/NAME. A self-hosted GitHub or GitLab is written
+    /// like Gitea: github:https://HOST/OWNER/NAME.
+    #[arg(value_name = "REPOSITORY")]
+    repository: String,
+    /// File with the token, read for each comment
+    ///
+    /// It must be readable only by the user that runs the server.
+    #[arg(long, value_name = "FILE")]
+    token_file: PathBuf,
+    /// Name of the comment and the status
+    #[arg(long, value_name = "NAME", default_value = "compare")]
+    check: String,
+    /// When to report failure: worse, unclear [default: never]
+    #[arg(long, value_name = "WHEN")]
+    fail_on: Option<String>,
+    /// Smallest change that matters, as for 'compare'
+    #[arg(long, value_name = "PCT")]
+    threshold: Option<String>,
+    #[command(flatten)]
+    project: ShowArgs,
+}
+
+/// Selects a project.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Project name [default: the first]
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    #[command(flatten)]
+    store: DatabaseArgs,
+}
+
+impl ShowArgs {
+    /// Opens the project's store, and the store of the first project, which holds the audit log.
+    fn open_stores(&self) -> Result<(Store, Store)> {
+        let path = self.store.database_path()?;
+        // The first project can also be selected by the name that it has in URLs.
+        let first_project = project_name(&path);
+        let name = self.project.as_deref().filter(|name| *name != first_project);
+        Ok((open_project_store(&path, name)?, Store::open(&path)?))
+    }
+}
+
+/// Sets the repository.
+///
+/// # Errors
+/// Fails if the repository is not valid, or the store cannot be written.
+fn set_forge(args: &SetArgs) -> Result<CommandStatus> {
+    forge::parse_pull_request(&args.repository, "1")?;
+    ensure!(!args.check.trim().is_empty(), "the name of the check is empty");
+    let file = absolute(&args.token_file)?;
+    match forge::read_token(&file) {
+        Err(error) if file.exists() => return Err(error),
+        Err(_) => status::print_warning(&format!(
+            "'{}' does not exist yet: the server cannot comment until it can read this file.",
+            file.display()
+        )),
+        Ok(_) => {}
+    }
+    let option_values = [("fail-on", &args.fail_on), ("threshold", &args.threshold)];
+    let given = |(name, value): (&str, &Option<String>)| Some((name.to_owned(), value.clone()?));
+    let token_file = file.to_str().context("the path of the token file is not valid UTF-8")?;
+    let setting = ForgeSetting {
+        repository: args.repository.clone(),
+        token_file: token_file.to_owned(),
+        check: args.check.clone(),
+        options: option_values.into_iter().filter_map(given).collect(),
+    };
+    lookups::parse_comparison(&forge::options_of(&setting))?;
+    let (mut project_store, mut first_store) = args.project.open_stores()?;
+    project_store.set_forge(Some(&setting))?;
+    record_action(&mut first_store, "forge set", &setting.repository)?;
+    status::print_note(&format!(
+        "the server comments on pull requests of {} when their sessions are pushed",
+        setting.repository
+    ));
+    Ok(CommandStatus::DONE)
+}
+
+/// Shows the repository.
+///
+/// # Errors
+/// Fails if the store cannot be opened.
+fn show_forge(args: &ShowArgs) -> Result<CommandStatus> {
+    let (project_store, _) = args.open_stores()?;
+    let Some(setting) = project_store.forge_setting()? else {
+        status::print_note("the server does not comment on pull requests of this project");
+        return Ok(CommandStatus::NEGATIVE);
+    };
+    status::write_stdout(serde_json::to_string_pretty(&setting)? + "\n")?;
+    Ok(CommandStatus::DONE)
+}
+
+/// Stops commenting.
+///
+/// # Errors
+/// Fails if no repository is set, or the store cannot be written.
+fn remove_forge(args: &ShowArgs) -> Result<CommandStatus> {
+    let (mut project_store, mut first_store) = args.open_stores()?;
+    let Some(setting) = project_store.forge_setting()? else {
+        bail!("the server does not comment on pull requests of this project");
+    };
+    project_store.set_forge(None)?;
+    record_action(&mut first_store, "forge remove", &setting.repository)?;
+    status::print_note(
+        "the server no longer comments on pull requests of this project; existing comments remain",
+    );
+    Ok(CommandStatus::DONE)
 }
 
 /// Back up all projects, token digests and settings to a file
@@ -409,7 +537,7 @@ fn restore_project(
 ///
 /// # Errors
 /// Fails if there is no such project.
-pub fn open_project_store(path: &Path, name: Option<&str>) -> Result<Store> {
+fn open_project_store(path: &Path, name: Option<&str>) -> Result<Store> {
     let first_store = Store::open(path)?;
     let Some(name) = name else { return Ok(first_store) };
     let project = first_store.find_project(name)?.with_context(|| {

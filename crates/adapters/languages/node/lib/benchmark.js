@@ -61,7 +61,7 @@ class Benchmark {
     if (process.env.NODE_RUN_BENCHMARK_FN !== undefined) {
       main(this.config);
     } else {
-      require('./parent.js').runCases(this, options);
+      require('./parent.js').runCases(this, mainFile(), options);
     }
   }
 

@@ -3,20 +3,18 @@
 //! overhead. Sends a single request to check that the intended server answers and that its response
 //! is correct ([`check_response`]); the probe before a load is in `load/mod.rs`.
 
-use super::{StageResult, stage_failure};
+use super::metrics::{CapturedOutput, StageResult, stage_failure};
 use crate::execution::load;
 use regex::Regex;
 use serde_json::{Map, Value};
 use speedwell_load::generator::{self, ProbeResponse};
 use speedwell_load::load::LoadShare;
-use speedwell_machine::process::{self, ChildConversation, NextStep, OutputStream, WaitClock};
+use speedwell_machine::process::{self, OutputStream, WaitClock};
 use speedwell_model::assignment::{BodyRule, ProofSource, ResponseCheck, VariantProof};
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::RunStage;
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// Total time to wait for proofs once the target is ready. A target may write its proofs shortly
 /// after it begins to listen.
@@ -100,65 +98,6 @@ fn read_fresh_file(file: &Path, since: SystemTime) -> Result<String, String> {
         return Err("it is older than the run".to_owned());
     }
     std::fs::read_to_string(file).map_err(|error| error.to_string())
-}
-
-/// Prefix of an output line that is a mark. The name of the mark follows the prefix.
-const MARK_PREFIX: &str = "mark:";
-
-/// Number of bytes of each stream that are searched for proofs and marks; later output is ignored.
-const MAX_SEARCHED_BYTES: usize = 1 << 20;
-
-/// Output of a process on stdout and stderr, shared with the thread that reads it.
-#[derive(Debug, Clone, Default)]
-pub struct CapturedOutput(Arc<Mutex<OutputBuffer>>);
-
-/// The captured bytes of each stream with the start of its current line, stdout first.
-#[derive(Debug, Default)]
-struct OutputBuffer {
-    streams: [(Vec<u8>, usize); 2],
-    marks: BTreeMap<String, Instant>,
-}
-
-impl CapturedOutput {
-    /// Returns the captured text of one stream.
-    pub fn stream_text(&self, stream: OutputStream) -> String {
-        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&buffer.streams[stream as usize].0).into_owned()
-    }
-
-    /// Returns the time at which the first line with this mark arrived.
-    pub fn mark_time(&self, name: &str) -> Option<Instant> {
-        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        buffer.marks.get(name).copied()
-    }
-}
-
-impl OutputBuffer {
-    fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
-        let now = Instant::now();
-        let (captured, line_start) = &mut self.streams[stream as usize];
-        let room = MAX_SEARCHED_BYTES.saturating_sub(captured.len());
-        captured.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        while let Some(length) = captured[*line_start..].iter().position(|&byte| byte == b'\n') {
-            let line = String::from_utf8_lossy(&captured[*line_start..*line_start + length]);
-            if let Some(name) = line.strip_prefix(MARK_PREFIX) {
-                let mark = name.split_whitespace().next().unwrap_or_default();
-                self.marks.entry(mark.to_owned()).or_insert(now);
-            }
-            *line_start += length + 1;
-        }
-    }
-}
-
-impl ChildConversation for CapturedOutput {
-    fn handle_line(&mut self, _line: &[u8]) -> NextStep {
-        NextStep::Wait
-    }
-
-    fn observe_output(&mut self, stream: OutputStream, bytes: &[u8]) {
-        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        buffer.push(stream, bytes);
-    }
 }
 
 /// Maximum number of bytes that a message shows from a wrong body.
@@ -251,20 +190,6 @@ fn check_body(rule: &BodyRule, probe: &ProbeResponse) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn marks_are_found_in_lines_split_across_reads() {
-        let mut output = CapturedOutput::default();
-        output.observe_output(OutputStream::Stderr, b"hello\nmar");
-        assert_eq!(output.mark_time("throw"), None);
-        output.observe_output(OutputStream::Stdout, b"k:throw\n");
-        assert_eq!(output.mark_time("throw"), None, "a line does not continue in another stream");
-        output.observe_output(OutputStream::Stderr, b"k:throw now\nmark:throw\n");
-        let first = output.mark_time("throw").unwrap();
-        output.observe_output(OutputStream::Stderr, b"mark:throw\n");
-        assert_eq!(output.mark_time("throw"), Some(first), "the first counts");
-        assert_eq!(output.stream_text(OutputStream::Stdout), "k:throw\n");
-    }
 
     #[test]
     fn proofs_are_retried_until_a_timeout_except_at_exit() {

@@ -1,33 +1,45 @@
-//! Runs a command or a server under measurement from start to end, stage by stage. Every stage has
-//! its own time limit and reports its own failure.
+//! Runs a command, a server or a load under measurement from start to end, stage by stage. Every
+//! stage has its own time limit and reports its own failure.
 //!
+//! Decides which metrics of a load become metrics of the run, and when a load is treated as failed.
 //! A run that is profiled instead of timed goes through the same stages, with a profiler attached.
 //! This module decides which tool may be used and when a server is recorded; `execution/profile`
-//! does the recording. Start at [`run_command`] and [`run_server`], which go through the stages.
+//! does the recording. Start at [`run_command`], [`run_server`] and [`send_load`].
 
-use super::assertions::{self, CapturedOutput, ProofSources, replace_path, send_get};
-use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult};
-use super::{
-    RunReport, RunSite, StageResult, stage_error, stage_failure, stop_failed, stop_service,
+use super::assertions::{self, ProofSources, replace_path, send_get};
+use super::metrics::{
+    self, ActiveCounters, CapturedOutput, InstructionCounter, LoadResult, RunReport, StageResult,
+    stage_error, stage_failure,
 };
+use super::site::{RunSite, find_listener};
+use crate::execution::load::{LoadNotice, load_with_tool, run_load_with_sender, send_locally};
 use crate::execution::profile::{ActiveRecording, ProfileRecorder, RecordingTool};
 use crate::execution::server::{
-    ListenerOwner, ReadinessFailure, TAIL_LINES, describe_listeners, find_listener_owner,
-    free_port, wait_until_ready,
+    ReadinessFailure, TAIL_LINES, describe_listeners, wait_until_ready,
 };
-use speedwell_load::load::ServerAddress;
+use speedwell_formats::load_session;
 use speedwell_machine::process::{
     self, ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
     tree_of,
 };
 use speedwell_model::assignment::{
-    ProfilingOptions, ProfilingTool, RunAssignment, ServerWork as Serving,
+    LoadWarmup, ProfilingOptions, ProfilingTool, RunAssignment, ServerWork as Serving,
 };
+use speedwell_model::load::measurement::LoadRun;
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
+use speedwell_model::{Metric, MetricDirection, Session};
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
+
+/// Names of the request rate in the results of the built-in generator and of other tools.
+const RATE_METRICS: [&str; 2] = ["throughput", "requests_per_second"];
+
+/// Maximum difference in percent between the results of two consecutive seconds of a steady server.
+const STEADY_PERCENT: f64 = 5.0;
 
 /// Performs the run of a command.
 ///
@@ -152,20 +164,37 @@ pub fn run_server(
     server.stop_server(report)
 }
 
+pub fn stop_service(service: ServiceProcess) -> StageResult<ProcessOutcome> {
+    service.stop_and_wait().map_err(|error| stage_failure(RunStage::Stop, error.to_string()))
+}
+
+/// Stops a process that failed, and adds its last stderr lines to the failure. If the process had
+/// already ended, also adds its exit to the reason.
+pub fn stop_failed(service: ServiceProcess, mut failure: StageFailure) -> StageFailure {
+    let has_ended = service.has_ended();
+    if let Ok(outcome) = service.stop_and_wait() {
+        if has_ended {
+            failure.reason = format!("{}: {}", failure.reason, outcome.ended);
+        }
+        failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
+    }
+    failure
+}
+
 /// A running server.
-pub(super) struct ServerLifecycle<'a> {
+struct ServerLifecycle<'a> {
     assignment: &'a RunAssignment,
-    pub(super) serving: &'a Serving,
-    pub(super) seed: u64,
-    pub(super) site: &'a RunSite<'a>,
-    pub(super) service: ServiceProcess,
+    serving: &'a Serving,
+    seed: u64,
+    site: &'a RunSite<'a>,
+    service: ServiceProcess,
     output: CapturedOutput,
     port: u16,
-    pub(super) url: String,
+    url: String,
     started: SystemTime,
     begin: Instant,
     /// Listening address, once the server is ready.
-    pub(super) address: SocketAddr,
+    address: SocketAddr,
     /// Time from the start of the server until it was ready.
     ready_ns: u64,
     profiler: Option<RunProfiler>,
@@ -278,6 +307,99 @@ impl ServerLifecycle<'_> {
             .map_err(|reason| stage_failure(stage, reason))
     }
 
+    /// Sends the warm-up load, always with the built-in generator.
+    fn warm_up(&self, report: &mut RunReport) -> StageResult<()> {
+        let traffic = &self.serving.load;
+        let spec =
+            LoadSpec { client: LoadClient::Builtin, count: None, time: None, ..self.load_spec() };
+        let (spec, limit_ms) = match traffic.warmup {
+            LoadWarmup::None => return Ok(()),
+            // Fewer requests than connections would leave some connections unused.
+            LoadWarmup::Requests(count) => {
+                let requests = count.max(u64::from(traffic.in_flight()));
+                (LoadSpec { count: Some(requests), ..spec }, None)
+            }
+            LoadWarmup::DurationMs(ms) => {
+                (LoadSpec { time: Some(Duration::from_millis(ms)), ..spec }, None)
+            }
+            LoadWarmup::SteadyMs(ms) => {
+                let (time, until_steady) = (Some(Duration::from_millis(ms)), Some(STEADY_PERCENT));
+                (LoadSpec { time, until_steady, ..spec }, Some(ms))
+            }
+        };
+        let run = self.send_builtin(RunStage::Warmup, &spec)?;
+        if let Some(ms) = limit_ms
+            && run.measured.elapsed_ns >= ms * 1_000_000
+        {
+            report.performed.notes.push(format!(
+                "The server did not become steady within the {} s of warm-up.",
+                ms as f64 / 1e3
+            ));
+        }
+        Ok(())
+    }
+
+    fn measure_load(&self) -> StageResult<(Session, Option<LoadRun>)> {
+        let spec = self.load_spec();
+        if spec.client != LoadClient::Builtin {
+            let spec = LoadSpec { no_verify: true, ..spec };
+            let session = load_with_tool(None, &spec, self.seed, &mut |_| ())
+                .map_err(stage_error(RunStage::Load))?
+                .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
+            return Ok((session, None));
+        }
+        let run = self.send_builtin(RunStage::Load, &spec)?;
+        Ok((load_session(&run).map_err(stage_error(RunStage::Load))?, Some(run)))
+    }
+
+    /// Returns the load with the address of this server. The load expects the same statuses as the
+    /// verification, unless the verification requests another path.
+    fn load_spec(&self) -> LoadSpec {
+        let mut spec = self.serving.load.spec.clone();
+        spec.url.clone_from(&self.url);
+        let rules = &self.serving.verify;
+        // A load expects a status from 200 to 299 by default.
+        if rules.path.is_none() && rules.statuses != [(200, 299)] {
+            spec.expect_status = rules.statuses.iter().map(|(from, to)| *from..=*to).collect();
+        }
+        spec
+    }
+
+    fn send_builtin(&self, stage: RunStage, spec: &LoadSpec) -> StageResult<LoadRun> {
+        let service = &self.service;
+        let result = process::with_stop_flag(
+            || service.has_ended(),
+            |stop| (self.site.sender)(spec, self.seed, self.address, stop),
+        );
+        let has_lost_server = result.as_ref().is_ok_and(|run| run.measured.has_lost_server());
+        let has_ended = if has_lost_server { service.is_dying() } else { service.has_ended() };
+        if has_ended {
+            return Err(stage_failure(stage, "the server ended during the load"));
+        }
+        let run = result.map_err(stage_error(stage))?;
+        if run.measured.is_interrupted {
+            return Err(stage_failure(stage, "interrupted"));
+        }
+        Ok(run)
+    }
+
+    /// Checks that every request succeeded, and that no request of the load is missing.
+    fn check_all_served(&self, session: &Session, load: Option<&LoadRun>) -> StageResult<()> {
+        let Some(load) = load else { return check_tool_errors(session) };
+        check_no_failures(load)?;
+        let counts = &load.measured.totals.outcomes;
+        match self.serving.load.spec.count {
+            Some(requested) if counts.succeeded() != requested => {
+                let reason = format!("{} requests instead of {requested}", counts.succeeded());
+                Err(stage_failure(RunStage::Served, reason))
+            }
+            _ if counts.succeeded() == 0 => {
+                Err(stage_failure(RunStage::Served, "no request succeeded"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that the server is alive and has the same children as before the load.
     fn check_unchanged(&self, children_before: &BTreeSet<i32>) -> StageResult<()> {
         if self.service.has_ended() {
@@ -334,63 +456,155 @@ impl ServerLifecycle<'_> {
     }
 }
 
-/// Picks the port of the run. A given `port` must be free. Without one, picks any free port, or a
-/// free port in the range `ports` if that is given.
-pub(super) fn pick_port(
-    port: Option<u16>,
-    ports: Option<(u16, u16)>,
-    site: &RunSite<'_>,
-) -> StageResult<u16> {
-    let find_holder = |port: u16| site.listen_addresses(port).iter().find_map(describe_listeners);
-    match (port, ports) {
-        (Some(port), _) => find_holder(port).map_or(Ok(port), |names| {
-            let reason = format!("{port} is already in use by {names}");
-            Err(stage_failure(RunStage::Port, reason))
-        }),
-        (None, None) => free_port(site.host())
-            .map_err(|error| stage_failure(RunStage::Port, format!("no port is free: {error}"))),
-        (None, Some((first, last))) => {
-            // Concurrent runs begin their search at different ports, so that they do not race for
-            // the same port.
-            let count = u32::from(last - first) + 1;
-            let begin = std::process::id() % count;
-            let port_at = |offset: u32| first + ((begin + offset) % count) as u16;
-            let is_free = |port: &u16| TcpListener::bind((site.host(), *port)).is_ok();
-            let unused_port =
-                (0..count).map(port_at).find(|port| find_holder(*port).is_none() && is_free(port));
-            let reason = || format!("none of {first}-{last} is free");
-            unused_port.ok_or_else(|| stage_failure(RunStage::Port, reason()))
-        }
+/// Sends the load of a `[benchmark.NAME]` table. Starts `server` first, if there is one.
+///
+/// # Errors
+/// Returns the stage that failed.
+pub fn send_load(
+    spec: &LoadSpec,
+    server: Option<ProcessSpec>,
+    seed: u64,
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let mut stage = if server.is_some() { RunStage::Ready } else { RunStage::Verify };
+    let mut notes = Vec::new();
+    let mut notify = |notice: LoadNotice| match notice {
+        LoadNotice::Served => stage = RunStage::Verify,
+        LoadNotice::Probed(..) => stage = RunStage::Load,
+        LoadNotice::Warning(warning) => notes.push(warning.to_owned()),
+        LoadNotice::Standing(_) => {}
+    };
+    if spec.client == LoadClient::Builtin {
+        let result = run_load_with_sender(server, spec, seed, &mut send_locally, &mut notify);
+        report.performed.notes.extend(notes);
+        let load = result.map_err(|error| load_failure(stage, &error))?;
+        return record_load(&load, report);
+    }
+    let result = load_with_tool(server, spec, seed, &mut notify);
+    report.performed.notes.extend(notes);
+    let session = result
+        .map_err(|error| load_failure(stage, &error))?
+        .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
+    check_tool_errors(&session)?;
+    add_load_metrics(&session, report)
+}
+
+/// Builds the failure of a load. The first lines of the error messages become the reason, joined
+/// into one line. All other lines, such as hints and the server's last output, become the stderr.
+fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
+    let messages: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let first = |message: &String| message.lines().next().unwrap_or_default().to_owned();
+    let reasons: Vec<String> = messages.iter().map(first).collect();
+    let other_lines = messages.iter().flat_map(|message| message.lines().skip(1));
+    StageFailure {
+        stage,
+        reason: reasons.join(": "),
+        stderr_tail: other_lines.collect::<Vec<_>>().join("\n"),
     }
 }
 
-/// Returns the address on which the process `pid` or one of its descendants listens on `port`.
-pub(super) fn find_listener(
-    site: &RunSite<'_>,
-    port: u16,
-    pid: i32,
-) -> Result<SocketAddr, ReadinessFailure> {
-    let nobody = match site.address {
-        None => format!("nothing listens on port {port}"),
-        Some(host) => format!("nothing listens on {}", SocketAddr::new(host, port)),
-    };
-    let mut failure = ReadinessFailure::NotYet(nobody);
-    for address in site.listen_addresses(port) {
-        match (find_listener_owner(&address, pid), address) {
-            (ListenerOwner::Own, ServerAddress::Internet(address)) => return Ok(address),
-            (ListenerOwner::Stranger(owner), _) => {
-                failure = ReadinessFailure::Never(format!(
-                    "port {port} belongs to {owner}, which the target did not start"
-                ));
-            }
-            _ => {}
-        }
+/// Adds the metrics of a load to the report. Rejects a load that did not complete or that had
+/// failed requests.
+fn record_load(load: &LoadRun, report: &mut RunReport) -> StageResult<()> {
+    if process::is_interrupt_requested() {
+        return Err(stage_failure(RunStage::Load, "interrupted"));
     }
-    Err(failure)
+    if let Some(server) = &load.server
+        && let Some(died) = &server.died
+    {
+        return Err(StageFailure {
+            stderr_tail: server.stderr_tail.clone(),
+            ..stage_failure(RunStage::Load, format!("the server {died} during the load"))
+        });
+    }
+    if load.is_partial {
+        return Err(stage_failure(RunStage::Load, load.warnings.join(" ")));
+    }
+    check_no_failures(load)?;
+    let session = load_session(load).map_err(|error| load_failure(RunStage::Figures, &error))?;
+    add_load_metrics(&session, report)?;
+    add_own_server_metrics(load, report);
+    Ok(())
+}
+
+/// Adds the metrics of a load: its rate first, then all others.
+fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()> {
+    let figures_failure = |reason: &str| stage_failure(RunStage::Figures, reason);
+    if let Some(failure) = session.failures.first() {
+        return Err(figures_failure(&failure.cause.to_string()));
+    }
+    let run = session.runs.first().ok_or_else(|| figures_failure("nothing was measured"))?;
+    let reported = run.samples.iter().find(|sample| RATE_METRICS.contains(&&*sample.metric));
+    let no_rate = || figures_failure("the results have no throughput");
+    let mut rate = reported.ok_or_else(no_rate)?.clone();
+    let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
+    let request_count = rate.value * elapsed_ns as f64 / 1e9;
+    rate.iterations = Some(rate.iterations.unwrap_or(request_count).round());
+    rate.elapsed_ns = Some(elapsed_ns);
+    report.performed.add_sample(Metric::throughput(), &rate);
+    metrics::add_run_metrics(session, run, &RATE_METRICS, report);
+    Ok(())
+}
+
+/// Adds the startup time of the load's own server, and its processor time per request, which varies
+/// less than any wall time on a busy machine.
+fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
+    let Some(server) = &load.server else { return };
+    let requests = load.measured.totals.outcomes.attempts() as f64;
+    let cpu_ns = server.cpu_ns.map(|ns| ns as f64 / requests);
+    let figures = [
+        ("cpu_per_request", "ns", MetricDirection::Lower, cpu_ns),
+        ("server_ready", "ns", MetricDirection::Lower, Some(server.ready_ns as f64)),
+    ];
+    metrics::add_metrics(&figures, report);
+}
+
+/// Fails if any request of the load failed: the server is then not working correctly.
+fn check_no_failures(load: &LoadRun) -> StageResult<()> {
+    let counts = &load.measured.totals.outcomes;
+    if counts.all_errors() == 0 {
+        return Ok(());
+    }
+    let classes: Vec<String> = ErrorClass::all_classes()
+        .filter(|class| counts.errors(*class) > 0)
+        .map(|class| format!("{} {}", counts.errors(class), class.name()))
+        .collect();
+    let reason = format!(
+        "{} of {} requests failed: {}",
+        counts.all_errors(),
+        counts.attempts(),
+        classes.join(", ")
+    );
+    Err(stage_failure(RunStage::Served, reason))
+}
+
+/// Fails if another tool reports failed requests.
+fn check_tool_errors(session: &Session) -> StageResult<()> {
+    let samples = session.runs.iter().flat_map(|run| &run.samples);
+    let failed = samples
+        .filter(|sample| matches!(&*sample.metric, "http_errors" | "http_non2xx"))
+        .find(|sample| sample.value > 0.0);
+    failed.map_or(Ok(()), |sample| {
+        let reason = format!("{}: {} requests", sample.metric, sample.value);
+        Err(stage_failure(RunStage::Served, reason))
+    })
+}
+
+/// Converts a load into a session that holds its metrics. In the session, `http_non2xx` counts the
+/// responses whose status the load did not expect: if it expects 404, a 404 is not counted.
+fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
+    let mut session =
+        load_session::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;
+    let unexpected = load.measured.totals.outcomes.errors(ErrorClass::Status);
+    let samples = session.runs.iter_mut().flat_map(|run| &mut run.samples);
+    for sample in samples.filter(|sample| &*sample.metric == "http_non2xx") {
+        sample.value = unexpected as f64;
+    }
+    Ok(session)
 }
 
 /// Profiles one run with the requested tool.
-pub(super) struct RunProfiler {
+struct RunProfiler {
     recorder: ProfileRecorder,
     options: ProfilingOptions,
 }

@@ -1,20 +1,21 @@
-//! Assembles the metrics of a run, with their names, units and directions. Extracts metrics from the
-//! output of a command, and reads the hardware and kernel counters of a target while it is measured.
-//! A run that fails keeps the metrics that were added before the failure.
+//! Assembles the metrics of a run, with their names, units and directions. Captures the output of a
+//! target, extracts metrics from it, and reads hardware and kernel counters while the target is
+//! measured. A run that fails keeps the metrics that were added before the failure.
 
-use super::assertions::CapturedOutput;
 use crate::execution::profile::FinishedRecording;
 use regex::Regex;
 use rustix::io::read;
 use serde::{Deserialize, Serialize};
 use speedwell_machine::environment::{ActivityInterval, IntervalUsage};
-use speedwell_machine::process::{OutputStream, ProcessOutcome};
+use speedwell_machine::process::{ChildConversation, NextStep, OutputStream, ProcessOutcome};
 use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
 use speedwell_model::load::measurement::{LoadRun, ThreadReport};
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_model::{Metric, MetricDirection, Run, Session, StackProfile};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Everything a run yielded.
@@ -99,8 +100,7 @@ fn add_target_cost(result: &LoadResult, ready_ns: u64, report: &mut RunReport) {
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     let peak_rss = result.peak_rss_bytes.map(|bytes| bytes as f64);
     let instructions = per_request(result.instructions);
-    let lower = MetricDirection::Lower;
-    let higher = MetricDirection::Higher;
+    let (lower, higher) = (MetricDirection::Lower, MetricDirection::Higher);
     let figures = [
         ("effective_concurrency", "", higher, mean_in_flight),
         ("cpu_per_request", "ns", lower, per_request(spent.cpu_ns)),
@@ -168,6 +168,65 @@ pub fn add_command_metrics(
     let lower = MetricDirection::Lower;
     let figures = figures.map(|(name, unit, count)| (name, unit, lower, count.map(|n| n as f64)));
     add_metrics(&figures, report);
+}
+
+/// Prefix of an output line that is a mark. The name of the mark follows the prefix.
+const MARK_PREFIX: &str = "mark:";
+
+/// Number of bytes of each stream that are searched for proofs and marks; later output is ignored.
+const MAX_SEARCHED_BYTES: usize = 1 << 20;
+
+/// Output of a process on stdout and stderr, shared with the thread that reads it.
+#[derive(Debug, Clone, Default)]
+pub struct CapturedOutput(Arc<Mutex<OutputBuffer>>);
+
+/// The captured bytes of each stream with the start of its current line, stdout first.
+#[derive(Debug, Default)]
+struct OutputBuffer {
+    streams: [(Vec<u8>, usize); 2],
+    marks: BTreeMap<String, Instant>,
+}
+
+impl CapturedOutput {
+    /// Returns the captured text of one stream.
+    pub fn stream_text(&self, stream: OutputStream) -> String {
+        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&buffer.streams[stream as usize].0).into_owned()
+    }
+
+    /// Returns the time at which the first line with this mark arrived.
+    pub fn mark_time(&self, name: &str) -> Option<Instant> {
+        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.marks.get(name).copied()
+    }
+}
+
+impl OutputBuffer {
+    fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
+        let now = Instant::now();
+        let (captured, line_start) = &mut self.streams[stream as usize];
+        let room = MAX_SEARCHED_BYTES.saturating_sub(captured.len());
+        captured.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        while let Some(length) = captured[*line_start..].iter().position(|&byte| byte == b'\n') {
+            let line = String::from_utf8_lossy(&captured[*line_start..*line_start + length]);
+            if let Some(name) = line.strip_prefix(MARK_PREFIX) {
+                let mark = name.split_whitespace().next().unwrap_or_default();
+                self.marks.entry(mark.to_owned()).or_insert(now);
+            }
+            *line_start += length + 1;
+        }
+    }
+}
+
+impl ChildConversation for CapturedOutput {
+    fn handle_line(&mut self, _line: &[u8]) -> NextStep {
+        NextStep::Wait
+    }
+
+    fn observe_output(&mut self, stream: OutputStream, bytes: &[u8]) {
+        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.push(stream, bytes);
+    }
 }
 
 /// Extracts the values of a metric from the output of a command that started at `begin`.
@@ -348,6 +407,20 @@ impl InstructionCounter {
 #[cfg(test)]
 mod figure_tests {
     use super::*;
+
+    #[test]
+    fn marks_are_found_in_lines_split_across_reads() {
+        let mut output = CapturedOutput::default();
+        output.observe_output(OutputStream::Stderr, b"hello\nmar");
+        assert_eq!(output.mark_time("throw"), None);
+        output.observe_output(OutputStream::Stdout, b"k:throw\n");
+        assert_eq!(output.mark_time("throw"), None, "a line does not continue in another stream");
+        output.observe_output(OutputStream::Stderr, b"k:throw now\nmark:throw\n");
+        let first = output.mark_time("throw").unwrap();
+        output.observe_output(OutputStream::Stderr, b"mark:throw\n");
+        assert_eq!(output.mark_time("throw"), Some(first), "the first counts");
+        assert_eq!(output.stream_text(OutputStream::Stdout), "k:throw\n");
+    }
 
     #[test]
     fn figures_are_read_from_text_and_from_json() {

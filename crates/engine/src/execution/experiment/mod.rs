@@ -5,48 +5,35 @@
 //! Decides the order of stages and which failure belongs to which stage. This module knows nothing
 //! about definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is
 //! the result. A run needs a process of its own, because it may enter another network namespace.
-//! Start at [`serve_request`]; `lifecycle.rs` has the stages of a server. [`target_spec`] builds the
+//! Start at [`serve_request`]; `lifecycle.rs` has the stages of a target. [`target_spec`] builds the
 //! command of a target with its environment.
 //!
 //! Services that a target depends on, such as a database, are ready before the target starts, and
 //! are stopped after it has ended ([`start_service`]).
-//!
-//! A [`RunSite`] describes where a run is executed. Isolation gives a run's target and its load
-//! separate processors, and a network namespace with only a loopback device. In such a namespace, a
-//! fixed port is free, and no other process can answer for the server (network_namespaces(7)).
-//! Entering the namespace affects the whole process, which must still have a single thread.
 
 mod assertions;
 mod lifecycle;
-mod loads;
 mod metrics;
+mod site;
 
 pub use metrics::{RunReport, StageResult, stage_error, stage_failure};
+pub use site::RunSite;
 
-use crate::execution::load::{build_job, send_load, wrap_measured};
 use crate::execution::server::{ReadinessFailure, TAIL_LINES, UNLIMITED, wait_until_ready};
 use anyhow::Context;
-use rustix::ioctl::{Opcode, Setter, ioctl};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use lifecycle::{run_command, run_server, send_load, stop_failed, stop_service};
 use rustix::process::Signal;
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use site::{divide_processors, enter_network_namespace, find_listener, pick_port};
 use speedwell_adapters::ProtocolMessage;
-use speedwell_load::load::{LoadShare, ServerAddress};
-use speedwell_machine::process::{
-    self, CpuSet, ProcessEnd, ProcessOutcome, ProcessSpec, ServiceProcess, ShutdownPolicy,
-};
+use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess, ShutdownPolicy};
 use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
-    AssignedPlace, BackingService, PlaceholderValue, ProcessorShares, RunAssignment,
-    ScopedServices, StopSignal, TargetProgram, TargetWork,
+    AssignedPlace, BackingService, PlaceholderValue, RunAssignment, ScopedServices, StopSignal,
+    TargetProgram, TargetWork,
 };
-use speedwell_model::load::measurement::LoadRun;
-use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::AtomicBool;
+use std::io::{BufRead, BufReader, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -228,7 +215,7 @@ pub fn start_service(
     site: &RunSite<'_>,
     ports: Option<(u16, u16)>,
 ) -> StageResult<RunningService> {
-    let port = lifecycle::pick_port(None, ports, site)?;
+    let port = pick_port(None, ports, site)?;
     let host = site.host().to_string();
     let address = [("host".to_owned(), host.clone()), ("port".to_owned(), port.to_string())];
     let definition = service.clone().fill_placeholders(&address);
@@ -245,7 +232,7 @@ pub fn start_service(
     let limit = Duration::from_millis(definition.within_ms);
     let result = wait_until_ready(&service, begin, limit, || match &ready_spec {
         Some(spec) => run_ready_command(spec),
-        None => lifecycle::find_listener(site, port, service.pid()).map(drop),
+        None => find_listener(site, port, service.pid()).map(drop),
     });
     match result {
         Ok(_) => Ok(RunningService { name: definition.name, service, host, port }),
@@ -344,23 +331,6 @@ fn run_ready_command(spec: &ProcessSpec) -> Result<(), ReadinessFailure> {
     }
 }
 
-fn stop_service(service: ServiceProcess) -> StageResult<ProcessOutcome> {
-    service.stop_and_wait().map_err(|error| stage_failure(RunStage::Stop, error.to_string()))
-}
-
-/// Stops a process that failed, and adds its last stderr lines to the failure. If the process had
-/// already ended, also adds its exit to the reason.
-fn stop_failed(service: ServiceProcess, mut failure: StageFailure) -> StageFailure {
-    let has_ended = service.has_ended();
-    if let Ok(outcome) = service.stop_and_wait() {
-        if has_ended {
-            failure.reason = format!("{}: {}", failure.reason, outcome.ended);
-        }
-        failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
-    }
-    failure
-}
-
 /// Runs a target at this site. The services that the target needs must be ready already.
 ///
 /// # Errors
@@ -375,16 +345,16 @@ pub fn run_target(
     match &assignment.work {
         TargetWork::Command => {
             let spec = ProcessSpec { pin, ..target_spec(target, None) };
-            lifecycle::run_command(assignment, spec, report)
+            run_command(assignment, spec, report)
         }
         TargetWork::Server(service) => {
-            let port = lifecycle::pick_port(service.port, assignment.place.ports, site)?;
+            let port = pick_port(service.port, assignment.place.ports, site)?;
             let policy = shutdown(&service.stop);
             let spec = ProcessSpec { pin, shutdown: policy, ..target_spec(target, Some(port)) };
-            lifecycle::run_server(assignment, service, (seed, site), (port, spec), report)
+            run_server(assignment, service, (seed, site), (port, spec), report)
         }
         TargetWork::Load(spec) => {
-            let port = lifecycle::pick_port(None, None, &RunSite::default())?;
+            let port = pick_port(None, None, &RunSite::default())?;
             let fill = |text: &str| text.replace("{port}", &port.to_string());
             let spec = spec.clone().fill_placeholders(&fill);
             let server = spec.serve.as_deref().map(|line| {
@@ -392,7 +362,7 @@ pub fn run_target(
                 let target = TargetProgram { command, ..target.clone() };
                 ProcessSpec { limit: UNLIMITED, pin, ..target_spec(&target, Some(port)) }
             });
-            loads::send_load(&spec, server, seed, report)
+            send_load(&spec, server, seed, report)
         }
     }
 }
@@ -408,7 +378,7 @@ fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     // The target may itself be a harness. It must not use the private channel of this process.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
-        let (name, value) = change.apply(|name| current_value(&spec, name));
+        let (name, value) = change.apply(|name| spec.variable(name));
         spec.environment.retain(|(variable, _)| variable != name);
         match value {
             Some(value) => spec.environment.push((name.to_owned(), value)),
@@ -418,70 +388,6 @@ fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
     spec
 }
 
-/// Returns the value that the variable `name` has after the changes that `spec` already contains.
-pub(super) fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
-    let found = spec.environment.iter().rev().find(|(variable, _)| variable == name);
-    let is_unset = spec.unset.iter().any(|variable| variable == name);
-    let inherited = || std::env::var(name).ok().filter(|_| !is_unset);
-    found.map(|(_, value)| value.clone()).or_else(inherited)
-}
-
-/// Sends a load, with its seed, to the server listening at an address, until the load is complete
-/// or the flag is set. Fails if the load cannot be sent completely.
-type LoadSender<'a> =
-    &'a (dyn Fn(&LoadSpec, u64, SocketAddr, &AtomicBool) -> anyhow::Result<LoadRun> + Sync);
-
-/// Sends a load from this process.
-fn send_locally(
-    spec: &LoadSpec,
-    seed: u64,
-    address: SocketAddr,
-    stop: &AtomicBool,
-) -> anyhow::Result<LoadRun> {
-    let mut job = build_job(spec, seed, LoadShare::ONLY)?;
-    // A name such as 'localhost' can resolve to several addresses; use the one on which the server
-    // listens.
-    job.load.target.addresses = vec![ServerAddress::Internet(address)];
-    let measured = send_load(&job, stop, &mut |_| ())?;
-    Ok(wrap_measured(&job, measured))
-}
-
-/// The network address of the machine that executes a run, and the sender of the run's loads.
-pub struct RunSite<'a> {
-    /// Address at which other machines reach this machine; servers must listen on it. `None` stands
-    /// for the loopback address.
-    pub address: Option<IpAddr>,
-    /// Sends the loads of the run.
-    pub sender: LoadSender<'a>,
-}
-
-impl Default for RunSite<'_> {
-    fn default() -> Self {
-        RunSite { address: None, sender: &send_locally }
-    }
-}
-
-impl RunSite<'_> {
-    /// Returns the address at which other machines reach this machine, or the loopback address.
-    pub fn host(&self) -> IpAddr {
-        self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
-    }
-
-    /// Returns the placeholders for the address of this machine, which runs the target.
-    fn placeholders(&self) -> Vec<PlaceholderValue> {
-        let host = self.host().to_string();
-        vec![("host".to_owned(), host.clone()), ("target.host".to_owned(), host)]
-    }
-
-    /// Returns the addresses at which a server with this port may listen.
-    pub fn listen_addresses(&self, port: u16) -> Vec<ServerAddress> {
-        let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        let addresses = self.address.map_or(loopback.to_vec(), |address| vec![address]);
-        let server_address = |ip: IpAddr| ServerAddress::Internet(SocketAddr::new(ip, port));
-        addresses.into_iter().map(server_address).collect()
-    }
-}
-
 /// Returns how to stop a server. The fallback to `TERM` is never needed, because definition files
 /// accept only signals that have a name.
 fn shutdown(stop: &StopSignal) -> ShutdownPolicy {
@@ -489,72 +395,6 @@ fn shutdown(stop: &StopSignal) -> ShutdownPolicy {
         signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),
         grace: Duration::from_millis(stop.grace_ms),
     }
-}
-
-/// Enters a new network namespace and brings up its loopback device. A process without the
-/// privilege to do so first enters a new user namespace, if the kernel allows that
-/// (user_namespaces(7)).
-///
-/// # Errors
-/// Fails if the kernel does not permit or does not support network namespaces.
-fn enter_network_namespace() -> io::Result<()> {
-    let network = UnshareFlags::NEWNET;
-    // SAFETY: the file descriptor table stays shared, and this process still has one thread.
-    unsafe {
-        unshare_unsafe(network).or_else(|_| unshare_unsafe(UnshareFlags::NEWUSER | network))?;
-    }
-    raise_loopback()
-}
-
-/// Brings up the loopback device. Does the same as `ip link set lo up` (netdevice(7)).
-fn raise_loopback() -> io::Result<()> {
-    let (domain, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
-    let socket = socket_with(domain, SocketType::DGRAM, flags, None)?;
-    // SAFETY: ifreq is plain data; the name is shorter than its field and NUL-terminated. For this
-    // request, the kernel reads an ifreq.
-    unsafe {
-        let mut request: libc::ifreq = std::mem::zeroed();
-        for (target, source) in request.ifr_name.iter_mut().zip(b"lo") {
-            *target = *source as libc::c_char;
-        }
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        let set_flags = Setter::<{ libc::SIOCSIFFLAGS as Opcode }, libc::ifreq>::new(request);
-        Ok(ioctl(&socket, set_flags)?)
-    }
-}
-
-/// Binds this thread, and the load generator that it starts, to the load's processors. Returns the
-/// target's processors.
-///
-/// Returns `None`, which allows all processors, if no shares were assigned or the system cannot
-/// provide them. In the second case, also adds a note to the report.
-fn divide_processors(shares: Option<ProcessorShares>, report: &mut RunReport) -> Option<CpuSet> {
-    let shares = shares?;
-    let divide = || -> Result<CpuSet, String> {
-        let usable = CpuSet::usable_by_thread().map_err(|error| error.to_string())?;
-        let (target, load) = split_cpus(&usable, shares)
-            .ok_or_else(|| format!("only {} can be used", usable.cpus().len()))?;
-        load.bind_thread().map_err(|error| error.to_string())?;
-        Ok(target)
-    };
-    let note_undivided = |reason: String| {
-        report.performed.notes.push(format!(
-            "The processors were not divided between the target and the load: {reason}."
-        ));
-    };
-    divide().map_err(note_undivided).ok()
-}
-
-/// Gives the target the first processors and the load the last ones, because adjacent processors
-/// may be hyperthreads of one core.
-fn split_cpus(usable: &CpuSet, shares: ProcessorShares) -> Option<(CpuSet, CpuSet)> {
-    let cpus = usable.cpus();
-    let (target, load) = (shares.target as usize, shares.load as usize);
-    let begin = cpus.len().checked_sub(load)?;
-    (target <= begin).then(|| {
-        let part = |cpus: &[usize]| cpus.iter().copied().collect();
-        (part(&cpus[..target]), part(&cpus[begin..]))
-    })
 }
 
 #[cfg(test)]
@@ -590,35 +430,5 @@ mod tests {
                 .map(|(name, value)| (text(name), text(value)))
         );
         assert_eq!(spec.unset, ["SPEEDWELL_FDS", "HOME"]);
-    }
-}
-
-#[cfg(test)]
-mod site_tests {
-    use super::*;
-
-    #[test]
-    fn the_target_has_the_first_usable_processors_and_the_load_the_last() {
-        let usable: CpuSet = "2-5,8".parse().unwrap();
-        let shares = |target, load| ProcessorShares { target, load };
-        let known = |(target, load): (CpuSet, CpuSet)| [String::from(target), String::from(load)];
-        let some = split_cpus(&usable, shares(3, 1)).map(known);
-        assert_eq!(some, Some(["2,3,4", "8"].map(str::to_owned)));
-        let all = split_cpus(&usable, shares(3, 2)).map(known);
-        assert_eq!(all, Some(["2,3,4", "5,8"].map(str::to_owned)));
-        for (target, load) in [(5, 1), (1, 6)] {
-            assert_eq!(split_cpus(&usable, shares(target, load)), None);
-        }
-    }
-
-    #[test]
-    fn shares_beyond_the_processors_are_noted() {
-        let mut done = RunReport::default();
-        assert_eq!(divide_processors(None, &mut done), None);
-        assert_eq!(done.performed.notes, [""; 0]);
-        let shares = ProcessorShares { target: 100_000, load: 1 };
-        assert_eq!(divide_processors(Some(shares), &mut done), None);
-        let note = &done.performed.notes[0];
-        assert!(note.contains("were not divided"), "{note}");
     }
 }

@@ -13,13 +13,13 @@ use regex::Regex;
 use serde::Deserialize;
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap};
+use std::io::BufRead;
 use std::sync::LazyLock;
 
-mod perf_script;
+mod frame_names;
 
-pub use perf_script::{PerfScript, read as read_perf_script};
+pub use frame_names::FrameNames;
 
 /// Magic number of `perf record` files (tools/perf/util/header.c of Linux).
 const PERF_MAGIC: &[u8] = b"PERFILE2";
@@ -39,10 +39,10 @@ pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProf
         return read_cpu_profile(require_utf8(bytes)?, names).map(Some);
     }
     let beginning = String::from_utf8_lossy(beginning_lines(bytes));
-    if perf_script::recognizes(&beginning) {
+    if recognizes_perf_script(&beginning) {
         // The bytes need not be UTF-8: a function name may be arbitrary bytes, and one bad name
         // must not make the others unreadable.
-        let script = perf_script::read(bytes, names)?;
+        let script = read_perf_script(bytes, names)?;
         return Ok(Some(script.profile));
     }
     if are_folded_stacks(&beginning) {
@@ -237,166 +237,186 @@ impl CallFrame {
     }
 }
 
-/// Replacements in names, applied in this order.
-const NAME_REPLACEMENTS: [(&str, &str); 9] = [
-    // V8 marks each function with the compiler that produced its code: `~` stands for the
-    // interpreter, `^` and `+` for the fast compilers, `*` for the optimizing compiler. The mark is
-    // removed because it changes while the program runs. Code passed to `eval` runs once and keeps
-    // its mark. Node 14 and older write LazyCompile where newer versions write JS.
-    (r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*", "JS:"),
-    (r"\bnode:internal/", "node:"),
-    (r"\bfile://", ""),
-    // An offset may follow the name of a function; an address replaces an unknown name.
-    (r"\+0x[0-9a-f]+$", ""),
-    (r"^0x[0-9a-f]+$", "[unknown]"),
-    // The names of files with JIT-compiled code contain the id of the process.
-    (r"^\[(?:perf-\d+\.map|jit-\d+\.dump|jitted-\d+-\d+\.so)\]$", "[jit]"),
-    // GCC and LLVM append these suffixes to the names of the copies that they make of a function.
-    (r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)*)+$| \[clone [^\]]*\]", ""),
-    // The hash that rustc appends, and symbol versions of the C library.
-    (r"::h[0-9a-f]{16}$|@@?[A-Z][A-Za-z]*_[\w.]+$", ""),
-    // The `$` that Erlang's JIT puts before the names of functions (OTP 25: `$lists:map/2`).
-    (r"^\$(.+:.+/\d+)$", "$1"),
-];
+/// Maximum number of frames per stack. A longer stack keeps only its innermost frames.
+const MAX_FRAMES: usize = 1000;
 
-static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    let compiled = NAME_REPLACEMENTS.iter().map(|(pattern, instead)| {
-        #[expect(
-            clippy::expect_used,
-            reason = "the patterns are constants, and every test compiles them"
-        )]
-        let pattern = Regex::new(pattern).expect("the pattern is well formed");
-        (pattern, *instead)
-    });
-    compiled.collect()
+/// The line above a stack: `node 23391 47089.602086: 1003009 cpu-clock: `. Depending on the options
+/// of perf, a process precedes the thread, a processor follows it, the weight is missing, or the
+/// event has modifiers.
+static PERF_HEADER: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the pattern is a constant, and every test compiles it")]
+    Regex::new(
+        r"^(\S.*?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[\d+\]\s+)?(?:\d+\.\d+:\s+)?(?:(\d+)\s+)?(\S*[a-zA-Z]\S*?):\s*$",
+    )
+    .expect("the pattern is well formed")
 });
 
-/// Rules for shortening names.
-#[derive(Debug, Clone, Default)]
-pub struct FrameNames {
-    /// Folder of the program, with a trailing slash. Paths are shown relative to this folder.
-    home: Option<String>,
+/// Content of `perf script` output.
+#[derive(Debug)]
+pub struct PerfScript {
+    /// The stacks of the samples.
+    pub profile: StackProfile,
+    /// Observed processes, if the text names them.
+    pub processes: BTreeSet<i32>,
 }
 
-impl FrameNames {
-    /// Creates rules that show paths relative to this folder.
-    pub fn from_home(home: &Path) -> FrameNames {
-        let path = home.to_string_lossy();
-        let folder = path.trim_end_matches('/');
-        FrameNames { home: (!folder.is_empty()).then(|| format!("{folder}/")) }
+/// Returns whether the beginning of a file is `perf script` output: the header of a sample, then a
+/// frame.
+fn recognizes_perf_script(beginning: &str) -> bool {
+    let mut lines =
+        beginning.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let (header, below) = (lines.next(), lines.next());
+    header.is_some_and(|line| PERF_HEADER.is_match(line))
+        && below.is_some_and(|line| parse_frame(line).is_some())
+}
+
+/// Parses the output of `perf script`: one paragraph per sample, with a line for thread and event,
+/// then the stack with the innermost function first (perf-script(1)). Reads it line by line, because
+/// a recording of a few minutes takes up hundreds of megabytes.
+///
+/// The weight of a stack is the sum of the weights of its samples: nanoseconds for clock events,
+/// otherwise numbers of events. A sample for which no weight is stated has the weight 1.
+///
+/// # Errors
+/// Fails if reading fails, or there is no sample.
+pub fn read_perf_script(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
+    let mut reader = PerfReader {
+        names,
+        profile: StackProfile::new(ProfileTool::Perf, WeightUnit::Events),
+        processes: BTreeSet::new(),
+        sample: None,
+        event: None,
+        samples: 0,
+        of_other_events: 0,
+    };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = text.read_until(b'\n', &mut line);
+        if read.context("cannot read the output of perf")? == 0 {
+            break;
+        }
+        reader.read_line(&String::from_utf8_lossy(&line));
+    }
+    reader.into_script()
+}
+
+/// A sample whose stack is being read.
+struct PerfSample {
+    thread: String,
+    weight: u64,
+    /// Innermost first.
+    frames: Vec<String>,
+}
+
+struct PerfReader<'a> {
+    names: &'a FrameNames,
+    profile: StackProfile,
+    processes: BTreeSet<i32>,
+    sample: Option<PerfSample>,
+    /// The event of the first sample. Samples of other events are skipped.
+    event: Option<String>,
+    samples: u64,
+    of_other_events: u64,
+}
+
+impl PerfReader<'_> {
+    fn read_line(&mut self, line: &str) {
+        let line = line.trim_end();
+        if line.is_empty() {
+            self.end_sample();
+        } else if line.starts_with(char::is_whitespace) {
+            if let (Some(sample), Some((symbol, module))) = (&mut self.sample, parse_frame(line))
+                && sample.frames.len() < MAX_FRAMES
+            {
+                let name = self.names.shorten_function(&symbol_name(symbol, module)).into_owned();
+                sample.frames.push(name);
+            }
+        } else if let Some(header) = PERF_HEADER.captures(line) {
+            self.end_sample();
+            let text = |group: usize| header.get(group).map_or("", |part| part.as_str());
+            // The header names the process only in the form `PROCESS/THREAD`; a single number is
+            // the thread.
+            if header.get(3).is_some()
+                && let Ok(process) = text(2).parse()
+            {
+                self.processes.insert(process);
+            }
+            if self.event.get_or_insert_with(|| text(5).to_owned()) != text(5) {
+                self.of_other_events += 1;
+                return;
+            }
+            self.sample = Some(PerfSample {
+                thread: self.names.shorten_thread(text(1)),
+                weight: text(4).parse().unwrap_or(1),
+                frames: Vec::new(),
+            });
+        }
     }
 
-    /// Returns these rules. If the folder of the program is unknown, the returned rules use the
-    /// deepest folder that contains all `files`.
-    pub fn or_infer_home<'a>(&self, files: impl Iterator<Item = &'a str>) -> FrameNames {
-        if self.home.is_some() {
-            return self.clone();
-        }
-        let folders = files.filter_map(|file| Some(Path::new(file).parent()?.to_path_buf()));
-        let common = folders.reduce(|first, second| {
-            let pairs = first.components().zip(second.components());
-            pairs.take_while(|(first, second)| first == second).map(|(part, _)| part).collect()
-        });
-        match common {
-            // If only the root is common to all files, show their full paths.
-            Some(folder) if folder.components().count() > 1 => FrameNames::from_home(&folder),
-            _ => FrameNames::default(),
-        }
+    fn end_sample(&mut self) {
+        let Some(sample) = self.sample.take() else { return };
+        self.samples += 1;
+        let callers = sample.frames.iter().rev().map(String::as_str);
+        let frames = [sample.thread.as_str()].into_iter().chain(callers);
+        self.profile.add(frames, sample.weight);
     }
 
-    /// Shortens the name of a function. A name that is already short stays the same.
-    pub fn shorten_function<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        let mut shortened = Cow::Borrowed(name.trim());
-        for (pattern, instead) in PATTERNS.iter() {
-            if let Cow::Owned(changed) = pattern.replace_all(&shortened, *instead) {
-                shortened = Cow::Owned(changed);
-            }
+    fn into_script(mut self) -> Result<PerfScript> {
+        self.end_sample();
+        if self.samples == 0 {
+            bail!(
+                "it contains no samples\nhint: did the program use CPU time while it was recorded?"
+            );
         }
-        match &self.home {
-            Some(home) if shortened.contains(home.as_str()) => {
-                Cow::Owned(shortened.replacen(home.as_str(), "", 1))
-            }
-            _ => shortened,
+        let event = self.event.unwrap_or_default();
+        let (kind, modifiers) = event.split_once(':').unwrap_or((&event, ""));
+        if kind == "cpu-clock" || kind == "task-clock" {
+            self.profile.unit = WeightUnit::Nanoseconds;
         }
+        if modifiers.contains('u') {
+            let remark =
+                "Kernel time was not recorded (kernel.perf_event_paranoid does not allow it).";
+            self.profile.notes.push(remark.into());
+        }
+        if self.of_other_events > 0 {
+            self.profile.notes.push(format!(
+                "Only the event '{event}' is shown; {} samples of other events were left out.",
+                self.of_other_events
+            ));
+        }
+        self.profile.samples = Some(self.samples);
+        Ok(PerfScript { profile: self.profile, processes: self.processes })
     }
+}
 
-    /// Shortens the name of a thread by removing its number among similar threads: `worker-12`
-    /// becomes `worker`. The result is the outermost frame of the thread's stacks.
-    pub fn shorten_thread(&self, name: &str) -> String {
-        let name = name.trim();
-        let is_digit = |character: char| character.is_ascii_digit();
-        let rest = name.trim_start_matches(is_digit).strip_prefix('_');
-        let front = rest.filter(|_| name.starts_with(is_digit)).unwrap_or(name);
-        let shortened = front.trim_end_matches(is_digit);
-        let shortened = match shortened.strip_suffix(['-', '_', '#', '/', ':', ' ']) {
-            Some(shortened) if shortened.len() < front.len() - 1 && front.ends_with(is_digit) => {
-                shortened
-            }
-            _ => front,
-        };
-        if shortened.is_empty() { name.to_owned() } else { shortened.to_owned() }
+/// Parses the function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`.
+/// Both the function and the file may contain blanks and brackets.
+fn parse_frame(line: &str) -> Option<(&str, &str)> {
+    let (address, location) = line.trim().split_once(' ')?;
+    if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let location = location.trim().strip_suffix(')')?;
+    let present = location.strip_suffix(" (deleted)").unwrap_or(location);
+    present.rsplit_once(" (").map(|(symbol, module)| (symbol.trim(), module))
+}
+
+/// Returns the name of a frame of perf. A symbol without a name is named after its file.
+fn symbol_name<'s>(symbol: &'s str, module: &'s str) -> Cow<'s, str> {
+    let file = module.rsplit('/').next().unwrap_or_default();
+    match symbol {
+        "[unknown]" if !file.is_empty() && !file.starts_with('[') && file != "unknown" => {
+            Cow::Owned(format!("[{file}]"))
+        }
+        "[unknown]" if file.starts_with('[') => Cow::Borrowed(file),
+        symbol => Cow::Borrowed(symbol),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parts_that_differ_between_recordings_are_removed() {
-        let names = FrameNames::from_home(Path::new("/home/me/app/"));
-        for (raw, short) in [
-            ("JS:*fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
-            ("JS:~fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
-            ("JS:^ file:///home/me/app/m.mjs:1:1", "JS: m.mjs:1:1"),
-            ("LazyCompile:*fib /other/w.js:1:13", "JS:fib /other/w.js:1:13"),
-            ("JS:~require node:internal/modules/x:1:2", "JS:require node:modules/x:1:2"),
-            ("Eval:~ node:internal/net:1:1", "Eval:~ node:net:1:1"),
-            ("main+0x1f", "main"),
-            ("0x7f0183d98ca4", "[unknown]"),
-            ("[perf-4711.map]", "[jit]"),
-            ("inner_fetch.constprop.0", "inner_fetch"),
-            ("copy.isra.0.cold", "copy"),
-            ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
-            ("pthread_rwlock_rdlock@GLIBC_2.2.5", "pthread_rwlock_rdlock"),
-            ("$lists:map/2", "lists:map/2"),
-            ("v8::OldSpace::~OldSpace", "v8::OldSpace::~OldSpace"),
-            ("operator+", "operator+"),
-        ] {
-            assert_eq!(names.shorten_function(raw), short);
-            assert_eq!(names.shorten_function(short), short, "shortened twice");
-        }
-    }
-
-    #[test]
-    fn the_home_folder_defaults_to_the_common_folder_of_all_files() {
-        let names = FrameNames::from_home(Path::new("/home/me"));
-        let of =
-            |names: &FrameNames, files: &[&str]| names.or_infer_home(files.iter().copied()).home;
-        let none = FrameNames::default();
-        assert_eq!(of(&none, &["/p/a/x.js"]).as_deref(), Some("/p/a/"));
-        assert_eq!(of(&none, &["/p/a/x.js", "/p/ab/y.js"]).as_deref(), Some("/p/"));
-        assert_eq!(of(&none, &["/p/x.js", "/q/y.js"]), None);
-        assert_eq!(of(&none, &[]), None);
-        assert_eq!(of(&names, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));
-    }
-
-    #[test]
-    fn threads_lose_their_numbers_and_programs_do_not() {
-        let names = FrameNames::default();
-        for (raw, short) in [
-            ("2_scheduler", "scheduler"),
-            ("10_dirty_io_sch", "dirty_io_sch"),
-            ("worker-12", "worker"),
-            ("tokio-runtime-w", "tokio-runtime-w"),
-            ("node", "node"),
-            ("python3", "python3"),
-            ("7", "7"),
-            ("", ""),
-        ] {
-            assert_eq!(names.shorten_thread(raw), short);
-        }
-    }
 
     #[test]
     fn text_that_is_read_and_written_again_is_the_same() {
@@ -457,5 +477,54 @@ mod tests {
         assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "node 9 does not exist");
         assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));
         assert_eq!(broken(profile_text("[]", "[]", "[2]")), "it contains no samples");
+    }
+
+    const PERF_TEXT: &str = "\
+# captured on some day
+Web Content 11/12 [001] 47023.406179:    1003009 cpu-clock:u: 
+\t            11ec heavy(int) const+0x1c (/opt/a b/two (deleted))
+\t           2724a (anonymous namespace)::run (/usr/lib/libc.so.6)
+
+Web Content 11/12 47023.506179:    1003009 cpu-clock:u: 
+\tffffffff8100 [unknown] ([kernel.kallsyms])
+\t           2724b [unknown] (/usr/lib/libc.so.6)
+
+other-3 13/13 47023.606179:    1003009 page-faults: 
+\t            11ec heavy (/opt/two)
+
+";
+
+    #[test]
+    fn a_sample_is_a_stack_below_its_thread() {
+        assert!(recognizes_perf_script(PERF_TEXT));
+        let script = read_perf_script(PERF_TEXT.as_bytes(), &FrameNames::default()).unwrap();
+        assert_eq!(
+            script.profile.to_string(),
+            "Web Content;(anonymous namespace)::run;heavy(int) const 1003009\n\
+             Web Content;[libc.so.6];[kernel.kallsyms] 1003009\n"
+        );
+        assert_eq!(script.processes, BTreeSet::from([11, 13]));
+        assert_eq!(script.profile.samples, Some(2));
+        assert_eq!(script.profile.unit, WeightUnit::Nanoseconds);
+        let remarks = script.profile.notes.join(" ");
+        assert!(
+            remarks.contains("kernel") && remarks.contains("1 samples of other events"),
+            "{remarks}"
+        );
+    }
+
+    #[test]
+    fn headers_are_read_in_every_form() {
+        for (line, thread, weight) in [
+            ("node 23391 47089.602086:    1003009 cpu-clock: ", "node", "1003009"),
+            ("node  23391 [000] 47089.602086: cycles:P:", "node", ""),
+            (":-1 -1/-1 47089.602086: 250000 cycles:ppp: ", ":-1", "250000"),
+            ("a b c 5/6 1 cycles: ", "a b c", "1"),
+        ] {
+            let found = PERF_HEADER.captures(line).unwrap_or_else(|| panic!("{line}"));
+            assert_eq!(&found[1], thread);
+            assert_eq!(found.get(4).map_or("", |part| part.as_str()), weight);
+        }
+        assert!(!PERF_HEADER.is_match("[ perf record: Woken up 1 times to write data ]"));
     }
 }

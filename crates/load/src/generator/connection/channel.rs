@@ -11,7 +11,7 @@ use speedwell_model::load::outcomes::ErrorClass;
 use std::io::{BufRead, Write};
 
 /// A socket that is connected or connecting.
-pub(in crate::generator) struct ByteChannel {
+pub(crate) struct ByteChannel {
     socket: OwnedFd,
     tls: Option<Box<ClientConnection>>,
     /// Whether the server has sent close_notify.
@@ -22,7 +22,7 @@ pub(in crate::generator) struct ByteChannel {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::generator) enum ReadResult {
+pub(crate) enum ReadResult {
     /// Data was read and more may follow.
     More,
     /// No data is left for now.

@@ -1,8 +1,8 @@
 //! Checks clocks and timers, as well as power and heat. Servers and virtual machines usually do not
 //! report power and heat.
 
-use super::{Check, CheckState, Finding, finding, judge_figure};
-use crate::environment::FileTree;
+use super::finding::{Check, CheckState, Finding, finding, judge_figure};
+use crate::environment::file_tree::FileTree;
 use crate::environment::system::{self, CLOCK_FOLDER, clock_source, is_processor};
 use rustix::time::{ClockId, clock_getres};
 use speedwell_model::median;
@@ -312,7 +312,7 @@ fn check_virtual_machine(tree: &FileTree) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::fake::machine;
+    use crate::environment::file_tree::fake::machine;
 
     #[test]
     fn machines_without_sensors_get_no_checks() {

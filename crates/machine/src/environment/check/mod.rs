@@ -4,16 +4,19 @@
 //! It returns its findings and how much they affect measurements. Each subject has a table of checks:
 //! clocks, power, heat and processors in `hardware.rs`; limits and settings of processes, disk space,
 //! tools, and work and noise on the machine in this file. [`run_all_checks`] runs all of them.
-//! Reports decide how results are shown.
+//! `finding.rs` defines findings. Reports decide how results are shown.
 
+mod finding;
 mod hardware;
 
+pub use finding::{CheckResult, CheckState};
 pub(crate) use hardware::{check_battery, throttle_count};
 
 use crate::environment::activity::{self, PressureResource};
+use crate::environment::file_tree::{FileTree, find_field};
 use crate::environment::programs::{find_executable, program_version};
 use crate::environment::system::{self, AslrState, aslr_state};
-use crate::environment::{FileTree, find_field};
+use finding::{Check, Finding, finding, judge_figure};
 use rustix::fs::statvfs;
 use speedwell_model::median;
 use std::ffi::OsStr;
@@ -50,67 +53,6 @@ pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
     ]
     .concat()
 }
-
-/// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckResult {
-    /// Subject of the check: `cpu governor`, `toolchain node`.
-    pub name: String,
-    /// Assessment of the finding: whether it impairs measurements.
-    pub state: CheckState,
-    /// Finding, as a sentence fragment.
-    pub found: String,
-    /// Remedy: a shell command if possible, else advice.
-    pub remedy: Option<String>,
-}
-
-/// Assessment of a finding: whether it impairs measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CheckState {
-    /// The finding is as desired.
-    Good,
-    /// Something is missing, or the system does not report it. This is not a problem in itself.
-    Unknown,
-    /// Results get noisier or less comparable.
-    Warning,
-    /// Results are probably wrong.
-    Bad,
-}
-
-/// What a check found.
-#[derive(Debug)]
-pub(crate) struct Finding {
-    pub state: CheckState,
-    pub found: String,
-    pub remedy: Option<String>,
-}
-
-/// Creates a finding. The remedy is dropped if the state does not require one.
-fn finding(
-    state: CheckState,
-    found: impl Into<String>,
-    remedy: impl Into<String>,
-) -> Option<Finding> {
-    let remedy = (state >= CheckState::Warning).then(|| remedy.into());
-    Some(Finding { state, found: found.into(), remedy })
-}
-
-impl CheckResult {
-    /// Names a finding; `None` means that the system does not report the subject of the check.
-    fn new(name: impl Into<String>, finding: Option<Finding>) -> CheckResult {
-        let not_reported = || Finding {
-            state: CheckState::Unknown,
-            found: "not reported by the system".to_owned(),
-            remedy: None,
-        };
-        let Finding { state, found, remedy } = finding.unwrap_or_else(not_reported);
-        CheckResult { name: name.into(), state, found, remedy }
-    }
-}
-
-/// A check: its subject, and a function that returns `None` if the system does not report the
-/// subject.
-type Check = (&'static str, fn(&FileTree) -> Option<Finding>);
 
 /// Checks of limits and settings that apply to processes.
 const PROCESS_CHECKS: &[Check] = &[
@@ -310,15 +252,6 @@ const LOAD_CHECKS: &[Check] = &[
     ("noise", |_| judge_noise(&measure_ns())),
 ];
 
-/// Assesses a number for which lower values are better.
-fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
-    match figure {
-        figure if figure > bad_limit => CheckState::Bad,
-        figure if figure > warning_limit => CheckState::Warning,
-        _ => CheckState::Good,
-    }
-}
-
 /// Checks the load, which counts the tasks that run or wait. A load of up to a quarter of the
 /// number of processors is normal background activity. Above three quarters, the benchmark probably
 /// has to share its processor.
@@ -435,7 +368,7 @@ fn judge_noise(durations_ns: &[f64]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::fake::{FakeMachine, machine};
+    use crate::environment::file_tree::fake::{self, FakeMachine, machine};
     use std::collections::HashSet;
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
@@ -504,7 +437,7 @@ mod tests {
         let found = check_performance_counters(&machine).unwrap().found;
         assert_eq!(found, "allowed; the processor's own counters are missing");
         assert_eq!(
-            check_performance_counters(&crate::environment::fake::machine(&[])).unwrap().state,
+            check_performance_counters(&fake::machine(&[])).unwrap().state,
             CheckState::Unknown
         );
     }

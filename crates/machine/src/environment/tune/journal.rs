@@ -8,7 +8,7 @@
 
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};
-use crate::environment::FileTree;
+use crate::environment::file_tree::FileTree;
 use crate::process::{self, ProcessIdentity, unix_time_ms};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

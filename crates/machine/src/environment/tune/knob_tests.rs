@@ -2,7 +2,7 @@
 //! refused in several ways, changed by another process, or belongs to an offline processor.
 
 use super::*;
-use crate::environment::fake;
+use crate::environment::file_tree::fake;
 use std::fs;
 
 /// A machine on which every knob can be applied.

@@ -7,7 +7,7 @@
 //! file `answers` defines how the simulated kernel responds. In tests of robustness, a simulated
 //! machine can also kill the tuner at a given step.
 
-use crate::environment::FileTree;
+use crate::environment::file_tree::FileTree;
 use crate::environment::system::{self, format_cpu_list, parse_cpu_list};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
@@ -258,7 +258,7 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::fake;
+    use crate::environment::file_tree::fake;
 
     #[test]
     fn kernel_output_is_converted_to_the_form_that_the_kernel_accepts() {

@@ -18,8 +18,8 @@ pub use journal::{
 pub use knobs::{KNOBS, TuneKnob, TuneRequest};
 pub use machine::TunableMachine;
 
-use crate::environment::FileTree;
 use crate::environment::check::{CheckState, check_battery, throttle_count};
+use crate::environment::file_tree::FileTree;
 use crate::environment::system::format_cpu_list;
 use crate::process::{ProcessIdentity, unix_time_ms};
 use anyhow::{Result, bail};

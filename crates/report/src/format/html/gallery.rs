@@ -1,6 +1,6 @@
 //! Renders galleries: each case with a chart of its runs, or each series with a chart of its trend.
 //! A list of sparklines precedes the trends. The charts of a case are below its row in a table, if
-//! it has one; galleries show the others.
+//! it has one; galleries show the others. [`figure_markup`] is the markup of any chart.
 //!
 //! [`prepare_gallery`] draws as many charts as the page has room for. It is called before tables
 //! are rendered, because table rows link to the charts. It does not draw charts that are on
@@ -14,13 +14,16 @@ use crate::format::html::writer::{
     ChartsLocation, HtmlWriter, MAX_UNFOLDED_CASES, chart_address, emphasis_class, escape_html,
     galleries, has_separate_charts, list_parts, markup,
 };
-use crate::format::html::{PHONE_PX, figure_markup, picture_in_detail};
 use crate::table::TextEmphasis;
-use speedwell_plot::{AnyChart as Picture, TrendDetail};
+use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
+use std::borrow::Cow;
 
 /// Maximum size of all charts together, in bytes. A chart of runs takes about 4 kB with 16 runs per
 /// side. A trend chart with 80 points takes 60 kB, because it is drawn twice.
 const MAX_CHARTS_BYTES: usize = 6 << 20;
+/// Width of the second drawing of a chart, and of the only one where a page has many. It is not
+/// scaled down on a screen 390 pixels wide, whose margins and indents take 36.
+pub const PHONE_PX: u32 = 350;
 /// Width of a trend chart on wide screens. It needs the full width, so it is drawn twice.
 const TREND_PX: u32 = 1040;
 /// Width of the chart of a case that has the width of the page.
@@ -236,4 +239,25 @@ fn write_card(case: &CaseView, anchor: &str, drawing: &str, folded: bool, writer
          </{title}>\n{drawing}</{element}>\n",
         case.id
     ));
+}
+
+/// Returns the picture with this amount of detail about single points. Only trends have a choice.
+pub fn picture_in_detail(picture: &Picture, detail: TrendDetail) -> Cow<'_, Picture> {
+    match picture {
+        Picture::Trend(trend) => Cow::Owned(Picture::Trend(TrendChart { detail, ..trend.clone() })),
+        other => Cow::Borrowed(other),
+    }
+}
+
+/// Renders a figure with the drawings for wide and for narrow screens. It can be focused, because
+/// it may scroll; a script does this for trends.
+pub fn figure_markup(class: &str, wide: &str, narrow: Option<&str>) -> String {
+    let focus = if class.ends_with("trend") { "" } else { " tabindex=\"0\"" };
+    let drawings = match narrow {
+        Some(narrow) => {
+            format!("<div class=\"wide\">\n{wide}</div>\n<div class=\"narrow\">\n{narrow}</div>")
+        }
+        None => format!("<div>\n{wide}</div>"),
+    };
+    format!("<figure class=\"{class}\"{focus}>\n{drawings}\n</figure>\n")
 }

@@ -2,14 +2,13 @@
 //! Decides which text of the document is the title.
 
 use crate::document::{Document, LinkedText, ReportBlock, SessionLine, severity};
-use crate::failures::VALIDITY_TABLE;
 use crate::figure::{
     capitalize_first, format_count, format_instant, format_moment, join_texts, unless_empty,
 };
 use crate::format::html::page_layout::{self, PageFrame};
 use crate::format::html::table::VERDICT_COLUMN;
 use crate::format::html::writer::{emphasis_class, escape_html, markup};
-use crate::table::{ReportRow, ReportTable, TextEmphasis};
+use crate::table::{ReportRow, ReportTable, TextEmphasis, VALIDITY_TABLE};
 
 /// The text at the top of a page.
 #[derive(Default)]

@@ -9,20 +9,21 @@
 //! `masthead.rs` renders the top of the page, `table.rs` the captions, headings and forms of tables,
 //! and `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
 
-use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
+use crate::document::{Document, Fact, RenderDocument, ReportBlock, ReportChart, group_blocks};
 use crate::figure::{capitalize_first, unless_empty};
-use crate::format::html::gallery::add_gallery;
+use crate::format::html::gallery::{
+    PHONE_PX, add_gallery, figure_markup, picture_in_detail, prepare_gallery,
+};
 use crate::format::html::masthead::{TopOfPage, leading_warnings, write_masthead};
 use crate::format::html::table::{
     TableView, form_markup, kind_class, moment_markup, sort_value, unbroken_options,
     write_captions, write_footnotes, write_header, write_probabilities, write_tally,
 };
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json, markup};
-use crate::format::{Json, RenderDocument};
+use crate::format::json::Json;
 use crate::glossary::{GlossaryTerm, terms_of_page};
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
-use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
-use std::borrow::Cow;
+use speedwell_plot::{AnyChart as Picture, TrendDetail};
 use std::io::{self, Write};
 
 // Code outside this folder uses only this module.
@@ -110,7 +111,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
         writer.address.clone_from(&served.address);
     }
     writer.subject.clone_from(&answer.subject);
-    gallery::prepare_gallery(document, &mut writer);
+    prepare_gallery(document, &mut writer);
     let question = document.leading_question();
     let banner = leading_warnings(document);
     let is_above = |block: &&ReportBlock| match block {
@@ -214,9 +215,6 @@ const MAX_DATA_BYTES: usize = 8 << 20;
 /// Width of a chart in CSS pixels, equal to the page width. For narrow screens, the chart is drawn
 /// a second time.
 const CHART_PX: u32 = 1180;
-/// Width of the second drawing of a chart, and of the only one where a page has many. It is not
-/// scaled down on a screen 390 pixels wide, whose margins and indents take 36.
-const PHONE_PX: u32 = 350;
 /// Maximum size of a chart in bytes. A larger chart is left out, and the page says so.
 const MAX_CHART_BYTES: usize = 1 << 20;
 /// Width of a chart next to another one.
@@ -596,27 +594,6 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
         _ => "chart",
     };
     writer.push_raw(&figure_markup(class, &wide, narrow.as_deref()));
-}
-
-/// Returns the picture with this amount of detail about single points. Only trends have a choice.
-fn picture_in_detail(picture: &Picture, detail: TrendDetail) -> Cow<'_, Picture> {
-    match picture {
-        Picture::Trend(trend) => Cow::Owned(Picture::Trend(TrendChart { detail, ..trend.clone() })),
-        other => Cow::Borrowed(other),
-    }
-}
-
-/// Renders a figure with the drawings for wide and for narrow screens. It can be focused, because
-/// it may scroll; a script does this for trends.
-fn figure_markup(class: &str, wide: &str, narrow: Option<&str>) -> String {
-    let focus = if class.ends_with("trend") { "" } else { " tabindex=\"0\"" };
-    let drawings = match narrow {
-        Some(narrow) => {
-            format!("<div class=\"wide\">\n{wide}</div>\n<div class=\"narrow\">\n{narrow}</div>")
-        }
-        None => format!("<div>\n{wide}</div>"),
-    };
-    format!("<figure class=\"{class}\"{focus}>\n{drawings}\n</figure>\n")
 }
 
 fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {

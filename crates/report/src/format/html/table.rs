@@ -9,8 +9,9 @@ use crate::document::{pick_most_severe, severity};
 use crate::figure::{format_count, format_instant, format_moment, join_texts};
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, markup};
 use crate::glossary::{GlossaryTerm, term_of_column};
-use crate::summary::SUMMARIES_TABLE;
-use crate::table::{ColumnKind, Datum, ReportCell, ReportColumn, ReportTable, superscript_number};
+use crate::table::{
+    ColumnKind, Datum, ReportCell, ReportColumn, ReportTable, SUMMARIES_TABLE, superscript_number,
+};
 use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::borrow::Cow;

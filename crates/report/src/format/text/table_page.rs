@@ -10,7 +10,7 @@
 //! that others wrote must not control the terminal.
 
 use crate::case_labels::distinct;
-use crate::format::text::{display_width, escape_line, paint_text, shorten_text, wrap_text};
+use crate::format::text::line::{display_width, escape_line, paint_text, shorten_text, wrap_text};
 use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
 use speedwell_plot::ForestRow;
 use std::borrow::Cow;

@@ -7,8 +7,8 @@
 //! scanned before it is parsed, so rejected input takes no memory. Checks that depend on the meaning
 //! of a value run after parsing. Errors of the scan name the line, counted from 1.
 
+use crate::dashboard::address::SESSION_TYPE;
 use crate::dashboard::page::{json_response, typed_response};
-use crate::dashboard::routes::SESSION_TYPE;
 use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
 use crate::http::token::SecretText;

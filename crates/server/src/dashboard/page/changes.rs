@@ -4,8 +4,7 @@
 //! changes of the default branch, and the failed sessions of jobs that run regularly.
 
 use crate::clients::forge::RepositoryPages;
-use crate::dashboard::access::is_site_path;
-use crate::dashboard::address::{PageFormat, encode_segment};
+use crate::dashboard::address::{PageFormat, encode_segment, is_site_path};
 use crate::dashboard::page::revision::repository_pages;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options, redirect_to,

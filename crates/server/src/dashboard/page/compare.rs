@@ -12,9 +12,8 @@ use axum::http::StatusCode;
 use speedwell_config::experiment::Experiment;
 use speedwell_model::SessionState;
 use speedwell_report::html::{PageForm, PageLink};
-use speedwell_report::session::StudyChoice;
 use speedwell_report::sources::{self, LabelledSession};
-use speedwell_report::{Document, ReportBlock};
+use speedwell_report::{Document, ReportBlock, StudyChoice};
 use speedwell_store::SessionFilter;
 
 const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];

@@ -7,8 +7,7 @@
 
 use crate::dashboard::address::{PageFormat, PageQuery, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
-use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
-use crate::dashboard::routes::PageHandler;
+use crate::dashboard::page::{PageContent, PageContext, PageHandler, PageLayout, PageResult};
 use crate::dashboard::site::{HostedProject, RequestContext, unix_ms};
 use crate::dashboard::{CallerIdentity, SiteState};
 use crate::http::events::{EventHub, ServerEvent};
@@ -203,7 +202,9 @@ pub fn stream_updates(context: &RequestContext) -> Result<Response, HttpError> {
             // The event is not `over`, because the session continues. Browsers reconnect once a
             // server runs again.
             let final_event = ServerEvent::new("stopped", "the server is stopping");
-            EventHub::default().end_with_stopper(&project.stopper, final_event)
+            let hub = EventHub::with_final_event(final_event);
+            project.stopper.add_hub(&hub);
+            hub
         })
         .clone();
     let response = hub.stream_response(first_event);

@@ -14,7 +14,6 @@
 use crate::dashboard::address::{
     FILE_FORMATS, FileFormat, PageFormat, PageQuery, encode_path, encode_segment,
 };
-use crate::dashboard::routes::PageHandler;
 use crate::dashboard::site::{HostedProject, RequestContext};
 use crate::dashboard::{CallerIdentity, RequiredPermission, SiteState};
 use crate::http::HttpError;
@@ -92,6 +91,9 @@ impl PageContent {
 
 /// Page or error.
 pub type PageResult = Result<PageContent, HttpError>;
+
+/// Builds a page.
+pub type PageHandler = fn(PageContext<'_>) -> PageResult;
 
 /// The inputs from which a page is built. A live page is sent to all viewers, so it is built for an
 /// anonymous caller and an empty query.

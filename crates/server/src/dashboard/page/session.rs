@@ -11,8 +11,8 @@ use speedwell_config::experiment::Experiment;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Session, SessionState};
 use speedwell_report::html::{PageForm, PageLink};
-use speedwell_report::session::{StudyChoice, report_session};
-use speedwell_report::{Document, ReportBlock, add_first_steps};
+use speedwell_report::session::report_session;
+use speedwell_report::{Document, ReportBlock, StudyChoice, add_first_steps};
 use speedwell_store::{SessionFilter, Store};
 
 /// Maximum number of runs that a page loads.

@@ -5,7 +5,7 @@
 //! show how much the samples vary. `analysis::iterations` decides when samples are long enough and
 //! which number to try next. Start at [`run`].
 
-use crate::operand_kind::quote_all;
+use crate::operand::quote_all;
 use crate::options::{OutputArgs, SelectionArgs, VariantArgs, hide_unused, parse};
 use crate::progress::ProgressDisplay;
 use crate::run::execute_session;

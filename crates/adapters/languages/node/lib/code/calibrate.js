@@ -5,7 +5,7 @@
 const { compileEmpty } = require('./compile.js');
 const { Size } = require('./batches.js');
 const { codeJob } = require('./job.js');
-const { HarnessError } = require('../harness/session.js');
+const { HarnessError } = require('../harness/error.js');
 
 async function calibrate(session, command) {
   const job = codeJob(session, command.text('job'));

@@ -7,7 +7,7 @@
 const vm = require('vm');
 const runtime = require('../runtime.js');
 const { formOf, fileName } = require('./forms.js');
-const { HarnessError } = require('../harness/session.js');
+const { HarnessError } = require('../harness/error.js');
 
 const MOST_ARITY = { runner: 2, init: 0, init_runner: 1, done: 1 };
 

@@ -5,7 +5,7 @@
 // Executes nothing except the text of a function, which yields the function and calls nothing.
 
 const vm = require('vm');
-const { HarnessError, atStage } = require('../harness/session.js');
+const { HarnessError, atStage } = require('../harness/error.js');
 
 /** A tail that starts like this continues the line before it, whatever line feeds are between. */
 const CONTINUES = /^\s*(?:[*/%=<>&|^?:.,([`]|\+(?!\+)|-(?!-)|!=|in\b|instanceof\b)/;

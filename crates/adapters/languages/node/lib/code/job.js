@@ -9,7 +9,7 @@ const path = require('path');
 const { compileHook, expose, loopSource, read, requirer } = require('./compile.js');
 const { assignsState } = require('./forms.js');
 const { AwaitedWorker, MainWorker, ThreadWorker } = require('./workers.js');
-const { HarnessError, atStage, describeNames } = require('../harness/session.js');
+const { HarnessError, atStage, describeNames } = require('../harness/error.js');
 
 const MOST_WORKERS = 4096;
 

@@ -6,7 +6,7 @@
 const { monitorEventLoopDelay, performance } = require('perf_hooks');
 const v8 = require('v8');
 const { CodeJob } = require('./job.js');
-const { HarnessError } = require('../harness/session.js');
+const { HarnessError } = require('../harness/error.js');
 
 /** Resolution of the event loop's delay; the minimum that Node offers without cost is 1 ms. */
 const DELAY_RESOLUTION_MS = 10;

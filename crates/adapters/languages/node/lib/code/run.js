@@ -5,7 +5,7 @@
 
 const runtime = require('../runtime.js');
 const { decodeList } = require('../wire.js');
-const { HarnessError, atStage } = require('../harness/session.js');
+const { HarnessError, atStage } = require('../harness/error.js');
 const { HAS_THREAD_CLOCK } = require('./batches.js');
 const { Histogram } = require('./histogram.js');
 const { codeJob } = require('./job.js');

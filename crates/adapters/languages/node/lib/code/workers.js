@@ -4,7 +4,7 @@
 // its results, `end` ends it. job.js decides which one a job gets.
 
 const { compileHook, compileLoop } = require('./compile.js');
-const { atStage } = require('../harness/session.js');
+const { atStage } = require('../harness/error.js');
 
 /** In the main thread, not awaited: the main thread does nothing else during a run. */
 class MainWorker {

@@ -6,7 +6,7 @@ const { caseArguments } = require('../case_arguments.js');
 const { decodeList } = require('../wire.js');
 const { quick } = require('../cases.js');
 const { Outside } = require('../probe/outside.js');
-const { HarnessError } = require('./session.js');
+const { HarnessError } = require('./error.js');
 const { open } = require('./open.js');
 
 async function describe(session, command) {

@@ -8,7 +8,7 @@
 const path = require('path');
 const { decodeList, decodeText } = require('../wire.js');
 const { open } = require('./open.js');
-const { HarnessError, atStage } = require('./session.js');
+const { HarnessError, atStage } = require('./error.js');
 
 const VALUE = 'value.';
 

@@ -8,7 +8,7 @@ const path = require('path');
 const runtime = require('../runtime.js');
 const { HARNESS } = require('../benchmark.js');
 const { Module, provide, provideToModules } = require('../resolve.js');
-const { HarnessError, atStage } = require('./session.js');
+const { HarnessError, atStage } = require('./error.js');
 
 const ENDED_EMPTY = 'the file did not call createBenchmark';
 const NEEDS_TYPES = 'does not run TypeScript; 22.18, 23.6 and newer versions do';
