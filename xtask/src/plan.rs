@@ -48,7 +48,7 @@ pub(crate) fn everything() -> Summary {
         });
         let beside = scope.spawn(|| {
             Sequence::kept(|sequence| {
-                checks_by_cargo(sequence);
+                checks_of_sources(sequence);
                 tests_in_javascript(sequence);
                 sequence.phase("Erlang application tests", erlang_tests);
             })
@@ -147,8 +147,8 @@ fn measuring_tests(
     }
 }
 
-/// Cargo's other checks; one after the other, because cargo locks the target folder.
-fn checks_by_cargo(sequence: &mut Sequence<'_>) {
+/// Other checks of the sources; one after the other, because cargo locks the target folder.
+fn checks_of_sources(sequence: &mut Sequence<'_>) {
     sequence.phase("Rust doc tests", |sequence| {
         let mut cargo = linting_cargo();
         let done = sequence.run(cargo.args(["test", "--doc", "--no-fail-fast"]).args(FEATURES));
@@ -157,6 +157,8 @@ fn checks_by_cargo(sequence: &mut Sequence<'_>) {
     let mut format = command("cargo");
     format.args(["fmt", "--all", "--check"]);
     sequence.must_hold("format", format);
+    let structure = command(Path::new(ROOT).join("scripts/structure"));
+    sequence.must_hold("files without import cycles", structure);
     // Only these crates have code that depends on a feature.
     let mut clippy = command("nice");
     clippy.args(["-n", "5", "cargo", "clippy", "-p", "speedwell-load", "-p", "speedwell-store"]);
