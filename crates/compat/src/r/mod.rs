@@ -124,7 +124,7 @@ const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+
 const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
 
 /// Sort key of a string. The three levels are compared one after the other.
-#[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct RootKey {
     letters: Vec<u32>,
     accents: Vec<u32>,
@@ -133,7 +133,11 @@ struct RootKey {
 
 impl RootKey {
     fn from_text(text: &str) -> RootKey {
-        let mut key = RootKey::default();
+        let mut key = RootKey {
+            letters: Vec::with_capacity(text.len()),
+            accents: Vec::with_capacity(text.len()),
+            capitals: Vec::with_capacity(text.len()),
+        };
         for c in text.chars() {
             let base = base_letter(c);
             let Some(weight) = character_weight(base) else { continue };

@@ -110,13 +110,20 @@ fn print_block(out: &mut String, names: &PrintedColumn<'_>, columns: &[PrintedCo
     }
 }
 
+/// Returns the width of an escaped text on the terminal.
 fn display_width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 /// Escapes a string as R's `print` does: doubles backslashes, and shows control characters as
 /// escape sequences.
 fn escape_text(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\') {
+        return Cow::Borrowed(text);
+    }
     if !text.contains(|c: char| c == '\\' || c.is_control()) {
         // Unlike R, we also escape characters that change the writing direction.
         return escape_controls(text);
