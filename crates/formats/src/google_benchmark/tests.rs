@@ -90,6 +90,17 @@ fn a_counter_has_a_known_direction_only_if_its_name_implies_one() {
 }
 
 #[test]
+fn a_counter_may_be_named_like_a_flag() {
+    let (session, _) = read_rows(
+        r#"{"name":"a","real_time":1,"time_unit":"ns","skipped":7,"error_occurred":2},
+           {"name":"b","skipped":true,"skip_message":"no file"}"#,
+    );
+    let run = &session.runs[0];
+    assert_eq!((run.value_of("skipped"), run.value_of("error_occurred")), (Some(7.0), Some(2.0)));
+    assert_eq!(session.runs.len(), 1);
+}
+
+#[test]
 fn a_time_that_is_not_finite_is_a_failure() {
     let (session, _) = read_rows(r#"{"name":"a","real_time":NaN,"cpu_time":1,"time_unit":"ns"}"#);
     assert_eq!(session.failures[0].cause.to_string(), "real_time is missing");

@@ -477,20 +477,23 @@ impl<'de> RowKeys<'de> {
             "cpu_coefficient" => self.cpu_coefficient = next_value(key, map)?,
             "rms" => self.rms = next_value(key, map)?,
             "big_o" => self.big_o = next_value(key, map)?,
-            "error_occurred" => self.error_occurred = next_value(key, map)?.unwrap_or_default(),
             "error_message" => self.error_message = next_value(key, map)?,
-            "skipped" => self.skipped = next_value(key, map)?.unwrap_or_default(),
             "skip_message" => self.skip_message = next_value(key, map)?,
             "label" => self.label = next_value(key, map)?,
             "family_index" => self.family_index = next_value(key, map)?,
             "per_family_instance_index" => self.per_family_instance_index = next_value(key, map)?,
             _ if UNUSED_KEYS.contains(&key) => drop(map.next_value::<IgnoredAny>()?),
             _ => {
-                // A number is a counter; anything else is skipped.
+                // A number is a counter, which may have any name.
                 let text = map.next_value::<&RawValue>()?.get();
-                if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-                    let value = serde_json::from_str(text).map_err(A::Error::custom)?;
-                    self.counters.push((key.to_owned(), value));
+                match (key, text) {
+                    ("error_occurred", "true") => self.error_occurred = true,
+                    ("skipped", "true") => self.skipped = true,
+                    _ if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
+                        let value = serde_json::from_str(text).map_err(A::Error::custom)?;
+                        self.counters.push((key.to_owned(), value));
+                    }
+                    _ => {}
                 }
             }
         }
