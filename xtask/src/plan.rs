@@ -53,7 +53,7 @@ pub(crate) fn everything() -> Summary {
                 sequence.phase("Erlang application tests", erlang_tests);
             })
         });
-        let threads = 4 * processors;
+        let threads = 6 * processors;
         tests_beside_others(&mut sequence, "Rust tests of the command", &of_command, threads);
         for other in [libraries, beside] {
             match other.join() {
