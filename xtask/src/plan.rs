@@ -1,9 +1,9 @@
 //! Which checks there are and which of them run at the same time.
 //!
 //! Most Rust tests run concurrently, more of them than there are processors, because many wait;
-//! library tests, cargo's other checks and the tests in other languages run at the same time. Then
-//! the tests in modules `mostly_waits` run, concurrently with each other only, and last those in
-//! modules `measures`, one on each processor.
+//! library tests, other checks of the sources and the tests in other languages run at the same
+//! time. Then the tests in modules `mostly_waits` run, concurrently with each other only, and last
+//! those in modules `measures`, one on each processor.
 //!
 //! A test that cannot run here (a tool is missing) counts as skipped, never as passed: a Rust test
 //! is ignored or prints a line `skipped: REASON` and returns, a JavaScript test uses `skip`.

@@ -121,6 +121,7 @@ fn display_width(text: &str) -> usize {
 /// Escapes a string as R's `print` does: doubles backslashes, and shows control characters as
 /// escape sequences.
 fn escape_text(text: &str) -> Cow<'_, str> {
+    // Fast path: most text is printable ASCII.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\') {
         return Cow::Borrowed(text);
     }

@@ -122,13 +122,14 @@ pub fn parse_figure(text: &[u8]) -> Option<f64> {
 /// Returns whether [`parse_number`] would succeed. For short texts of digits with at most one
 /// decimal point, the number is not computed.
 pub fn is_number(text: &[u8]) -> bool {
-    let mut points = 0;
-    let mut is_decimal = |byte: &u8| {
-        points += u32::from(*byte == b'.');
-        byte.is_ascii_digit() || (*byte == b'.' && points == 1)
-    };
     let is_short = matches!(text, [b'0'..=b'9', rest @ ..] if rest.len() < 20);
-    is_short && text.iter().all(&mut is_decimal) || parse_number(text).is_some()
+    let mut points = 0;
+    let is_decimal = is_short
+        && text.iter().all(|byte| {
+            points += u32::from(*byte == b'.');
+            byte.is_ascii_digit() || (*byte == b'.' && points == 1)
+        });
+    is_decimal || parse_number(text).is_some()
 }
 
 /// Returns the shortest text that reads back as the same number, in JavaScript's format (`1e+21`,
